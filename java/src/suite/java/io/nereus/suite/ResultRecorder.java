@@ -1,0 +1,133 @@
+package io.nereus.suite;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.testng.IConfigurationListener;
+import org.testng.IMethodInstance;
+import org.testng.IMethodInterceptor;
+import org.testng.ITestContext;
+import org.testng.ITestListener;
+import org.testng.ITestResult;
+import org.testng.SkipException;
+
+/**
+ * Records every test method as it ends, one line each, so that a run that is cut off keeps what it had; leaves out excluded
+ * methods and records them as skipped with their reason.
+ *
+ * <p>A test that never ran because its set-up failed counts as failed, not as skipped, and a failing set-up or clean-up method
+ * is a failure of its own: neither may look like success.
+ *
+ * <p>System properties: {@code nereus.suite.results} the file to append to, {@code nereus.suite.storage} the storage's name,
+ * {@code nereus.suite.excluded} optionally the list of excluded methods ({@code CLASS#method reason} a line).
+ */
+public final class ResultRecorder implements ITestListener, IConfigurationListener, IMethodInterceptor {
+    private final Path results = Path.of(System.getProperty("nereus.suite.results"));
+    private final String storage = System.getProperty("nereus.suite.storage");
+    private final Map<String, String> excluded = readExcluded(System.getProperty("nereus.suite.excluded"));
+    private final Map<String, Integer> invocations = new HashMap<>();
+
+    @Override
+    public List<IMethodInstance> intercept(List<IMethodInstance> methods, ITestContext context) {
+        List<IMethodInstance> kept = new ArrayList<>();
+        for (IMethodInstance method : methods) {
+            String testClass = method.getMethod().getRealClass().getName();
+            String name = method.getMethod().getMethodName();
+            String reason = excluded.get(testClass + "#" + name);
+            if (reason == null) {
+                kept.add(method);
+            } else {
+                write(new Outcome(testClass, name, storage, "skipped", 0, "excluded: " + reason));
+            }
+        }
+        return kept;
+    }
+
+    @Override
+    public void onTestSuccess(ITestResult result) {
+        record(result, "passed", "");
+    }
+
+    @Override
+    public void onTestFailure(ITestResult result) {
+        record(result, "failed", describe(result.getThrowable()));
+    }
+
+    @Override
+    public void onTestFailedWithTimeout(ITestResult result) {
+        onTestFailure(result);
+    }
+
+    @Override
+    public void onTestFailedButWithinSuccessPercentage(ITestResult result) {
+        onTestFailure(result);
+    }
+
+    @Override
+    public void onTestSkipped(ITestResult result) {
+        Throwable cause = result.getThrowable();
+        if (cause instanceof SkipException) {
+            record(result, "skipped", describe(cause));
+        } else {
+            record(result, "failed", "did not run, its set-up failed: " + describe(cause));
+        }
+    }
+
+    @Override
+    public void onConfigurationFailure(ITestResult result) {
+        record(result, "failed", "in set-up or clean-up: " + describe(result.getThrowable()));
+    }
+
+    private void record(ITestResult result, String outcome, String message) {
+        String testClass = result.getMethod().getRealClass().getName();
+        String name = result.getMethod().getMethodName();
+        write(new Outcome(testClass, numbered(testClass, name, result.getParameters().length > 0), storage, outcome,
+            (result.getEndMillis() - result.getStartMillis()) / 1000.0, message));
+    }
+
+    private synchronized String numbered(String testClass, String name, boolean hasParameters) {
+        int invocation = invocations.merge(testClass + "#" + name, 1, Integer::sum) - 1;
+        return hasParameters || invocation > 0 ? name + "[" + invocation + "]" : name;
+    }
+
+    private synchronized void write(Outcome outcome) {
+        try {
+            Files.writeString(results, outcome.toLine() + "\n", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private static String describe(Throwable cause) {
+        return cause == null ? "no cause given" : cause.toString();
+    }
+
+    private static Map<String, String> readExcluded(String file) {
+        Map<String, String> reasons = new LinkedHashMap<>();
+        if (file == null) {
+            return reasons;
+        }
+        try {
+            for (String line : Files.readAllLines(Path.of(file))) {
+                String text = line.strip();
+                if (!text.isEmpty() && !text.startsWith("#")) {
+                    String[] parts = text.split("\\s+", 2);
+                    if (parts.length != 2 || !parts[0].contains("#")) {
+                        throw new IllegalArgumentException(file + ": expected 'CLASS#method reason', found: " + text);
+                    }
+                    reasons.put(parts[0], parts[1]);
+                }
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return reasons;
+    }
+}

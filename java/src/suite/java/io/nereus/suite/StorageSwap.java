@@ -1,0 +1,54 @@
+package io.nereus.suite;
+
+import java.lang.instrument.Instrumentation;
+import net.bytebuddy.agent.ByteBuddyAgent;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.matcher.ElementMatchers;
+import org.testng.ITestNGListener;
+
+/**
+ * TestNG listener that makes {@link SuiteStorage} the default storage of every broker configuration created in this JVM.
+ *
+ * <p>Owns nothing. Promises that each {@code ServiceConfiguration} leaves its constructor with our storage class; whatever a
+ * test sets afterwards wins, as it does over stock's default. Works by advice on the constructor because no system
+ * property reaches a {@code ServiceConfiguration} and many test bases build one without any hook.
+ */
+public final class StorageSwap implements ITestNGListener {
+    private static final String CONFIGURATION = "org.apache.pulsar.broker.ServiceConfiguration";
+
+    static {
+        Instrumentation instrumentation = ByteBuddyAgent.install();
+        new AgentBuilder.Default()
+            .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
+            .with(new FailLoudly())
+            .disableClassFormatChanges()
+            .type(ElementMatchers.named(CONFIGURATION))
+            .transform((builder, type, loader, module, domain) ->
+                builder.visit(Advice.to(AfterConstructor.class).on(ElementMatchers.isConstructor())))
+            .installOn(instrumentation);
+    }
+
+    /** Inlined at the end of the constructor; it must stay free of references to this package. */
+    static final class AfterConstructor {
+        private AfterConstructor() {
+        }
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.FieldValue(value = "managedLedgerStorageClassName", readOnly = false) String storage) {
+            storage = "io.nereus.suite.SuiteStorage";
+        }
+    }
+
+    /** A swap that failed would silently test stock against itself, so it ends the JVM. */
+    private static final class FailLoudly extends AgentBuilder.Listener.Adapter {
+        @Override
+        public void onError(String type, ClassLoader loader, net.bytebuddy.utility.JavaModule module, boolean loaded,
+                Throwable cause) {
+            if (CONFIGURATION.equals(type)) {
+                cause.printStackTrace();
+                Runtime.getRuntime().halt(3);
+            }
+        }
+    }
+}

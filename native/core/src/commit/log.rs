@@ -1,0 +1,54 @@
+//! What a stream asks of the thing that commits for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Append, Commit, HeadCell, HeadChange};
+use crate::env::BoxFuture;
+use crate::error::Result;
+use crate::metadata::MetadataStore;
+use crate::types::StreamId;
+
+/// One entry read back, its checksum verified.
+#[derive(Debug, Clone)]
+pub struct SliceEntry {
+    /// The complete entry.
+    pub entry: Bytes,
+    /// Its CRC32C, as computed at the append.
+    pub crc32c: u32,
+}
+
+/// All entries of one commit, in offset order.
+#[derive(Debug, Clone)]
+pub struct Slice {
+    /// `commit.count` entries.
+    pub entries: Arc<[SliceEntry]>,
+}
+
+/// A write-ahead log with its commit point. Two implementations: the embedded journal, where both are one frame, and the two-step
+/// path (WAL write, then a conditional head update on a `MetadataStore`).
+///
+/// Rules
+/// - Appends of one stream are answered in queue order; after a refused append every later one queued on the same reservation is
+///   refused too, because its offset is not the next one (L4).
+/// - An append is answered `Committed` only when it is durable and the published head covers it (L1, L2).
+/// - A dropped future abandons the answer, never the step.
+/// - After a failed write or sync nothing is acknowledged again (poison); reads go on.
+pub trait Log: Send + Sync + 'static {
+    /// The head of a stream, published; `None` is proven absence. The same cell for every caller while one of them lives.
+    fn load(&self, stream: StreamId) -> BoxFuture<Result<Option<Arc<HeadCell>>>>;
+
+    /// Queues one append. Never blocks, never refuses without answering through the reply.
+    fn append(&self, append: Append);
+
+    /// One conditional change of a head; durable and published before it answers. For `Create` the new cell. `Delete` answers the
+    /// cell, now empty.
+    fn change(&self, stream: StreamId, change: HeadChange) -> BoxFuture<Result<Arc<HeadCell>>>;
+
+    /// Reads one commit back and verifies every entry (L12). `Corrupt` names segment and position.
+    fn read(&self, stream: StreamId, commit: Commit) -> BoxFuture<Result<Slice>>;
+
+    /// The store of everything that hangs on the streams of this log: commit pages, properties, cursors.
+    fn store(&self) -> Arc<dyn MetadataStore>;
+}

@@ -1,0 +1,2 @@
+//! The operator tool of Nereus.
+fn main() {}
