@@ -13,7 +13,13 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// What makes a library another one, seen from the workspace root.
-const SOURCES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "native/core/Cargo.toml", "native/jni/Cargo.toml", "native/jni/build.rs"];
+const SOURCES: [&str; 5] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "native/core/Cargo.toml",
+    "native/jni/Cargo.toml",
+    "native/jni/build.rs",
+];
 const SOURCE_TREES: [&str; 2] = ["native/core/src", "native/jni/src"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,7 +40,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         hash.update(&fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?);
         hash.update(&[0]);
     }
-    println!("cargo:rustc-env=NEREUS_BUILD_ID={}+{:016x}", env::var("CARGO_PKG_VERSION")?, hash.0);
+    println!(
+        "cargo:rustc-env=NEREUS_BUILD_ID={}+{:016x}",
+        env::var("CARGO_PKG_VERSION")?,
+        hash.0
+    );
     Ok(())
 }
 
@@ -42,7 +52,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn collect(root: &Path, tree: &str, files: &mut Vec<String>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(root.join(tree))? {
         let entry = entry?;
-        let name = entry.file_name().into_string().map_err(|name| format!("file name {name:?} in {tree} is not UTF-8"))?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .map_err(|name| format!("file name {name:?} in {tree} is not UTF-8"))?;
         let path = format!("{tree}/{name}");
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;

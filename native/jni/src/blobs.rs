@@ -67,7 +67,10 @@ impl Blobs {
         let length = parts.iter().map(Bytes::len).sum();
         let handle = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.live.lock().insert(handle, Blob { owner, parts, length });
-        BlobRef { handle, length: i64::try_from(length).unwrap_or(i64::MAX) }
+        BlobRef {
+            handle,
+            length: i64::try_from(length).unwrap_or(i64::MAX),
+        }
     }
 
     /// Takes a blob out of the table if it fits into `capacity` bytes.
@@ -90,7 +93,11 @@ impl Blobs {
     pub fn free_all_of(&self, owner: Owner) {
         let freed: Vec<Blob> = {
             let mut live = self.live.lock();
-            let handles: Vec<i64> = live.iter().filter(|(_, blob)| blob.owner == owner).map(|(h, _)| *h).collect();
+            let handles: Vec<i64> = live
+                .iter()
+                .filter(|(_, blob)| blob.owner == owner)
+                .map(|(h, _)| *h)
+                .collect();
             handles.into_iter().filter_map(|handle| live.remove(&handle)).collect()
         };
         drop(freed);
@@ -99,6 +106,11 @@ impl Blobs {
     /// Blobs that nobody has copied or freed yet.
     pub fn live(&self) -> usize {
         self.live.lock().len()
+    }
+
+    #[cfg(test)]
+    pub fn live_of(&self, owner: Owner) -> usize {
+        self.live.lock().values().filter(|blob| blob.owner == owner).count()
     }
 }
 
@@ -109,7 +121,10 @@ mod tests {
     #[test]
     fn a_blob_is_taken_once_and_only_into_enough_room() {
         let blobs = Blobs::default();
-        let stored = blobs.store(1, vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]);
+        let stored = blobs.store(
+            1,
+            vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")],
+        );
         assert_eq!(stored.length, 3);
         assert_eq!(blobs.take(stored.handle, 2).err(), Some(Refused::TooLarge));
         let blob = blobs.take(stored.handle, 3).ok().unwrap();

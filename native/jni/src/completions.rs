@@ -127,12 +127,20 @@ mod tests {
     #[test]
     fn a_waiting_poll_is_woken_by_a_push_a_poke_and_a_close() {
         let queue = Arc::new(Completions::default());
-        let wakers: [fn(&Completions); 3] =
-            [|q| assert!(q.push([KIND_COMPLETION, 1, 0, 0, 0, 0])), |q| q.poke(), |q| q.close()];
-        for (wake, expected) in wakers.into_iter().zip([Polled::Records(1), Polled::Records(0), Polled::Closed]) {
+        let wakers: [fn(&Completions); 3] = [
+            |q| assert!(q.push([KIND_COMPLETION, 1, 0, 0, 0, 0])),
+            |q| q.poke(),
+            |q| q.close(),
+        ];
+        for (wake, expected) in wakers
+            .into_iter()
+            .zip([Polled::Records(1), Polled::Records(0), Polled::Closed])
+        {
             let poller = {
                 let queue = Arc::clone(&queue);
-                std::thread::Builder::new().spawn(move || drain(&queue, 4, Duration::from_secs(60)).0).unwrap()
+                std::thread::Builder::new()
+                    .spawn(move || drain(&queue, 4, Duration::from_secs(60)).0)
+                    .unwrap()
             };
             wake(&queue);
             assert_eq!(poller.join().unwrap(), expected);

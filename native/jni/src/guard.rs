@@ -60,8 +60,14 @@ mod tests {
     fn a_panic_becomes_its_message_and_a_result_passes() {
         assert_eq!(guard("test", || 7), Ok(7));
         assert_eq!(guard("test", || -> u8 { panic!("plain") }), Err("plain".to_owned()));
-        assert_eq!(guard("test", || -> u8 { panic!("formatted {}", 1) }), Err("formatted 1".to_owned()));
-        assert_eq!(guard("test", || -> u8 { std::panic::panic_any(5) }), Err("panic without a message".to_owned()));
+        assert_eq!(
+            guard("test", || -> u8 { panic!("formatted {}", 1) }),
+            Err("formatted 1".to_owned())
+        );
+        assert_eq!(
+            guard("test", || -> u8 { std::panic::panic_any(5) }),
+            Err("panic without a message".to_owned())
+        );
     }
 
     #[test]

@@ -28,7 +28,12 @@ struct Slot<T> {
 impl<T> Handles<T> {
     /// An empty table.
     pub const fn new() -> Self {
-        Handles { slots: RwLock::new(Slots { all: Vec::new(), free: Vec::new() }) }
+        Handles {
+            slots: RwLock::new(Slots {
+                all: Vec::new(),
+                free: Vec::new(),
+            }),
+        }
     }
 
     /// Gives out a new id for `value`; `None` when 2^32 slots are in use.
@@ -38,7 +43,10 @@ impl<T> Handles<T> {
             Some(index) => index,
             None => {
                 let index = u32::try_from(slots.all.len()).ok().filter(|index| *index < u32::MAX)?;
-                slots.all.push(Slot { generation: 0, value: None });
+                slots.all.push(Slot {
+                    generation: 0,
+                    value: None,
+                });
                 index
             }
         };
@@ -51,7 +59,10 @@ impl<T> Handles<T> {
     pub fn get(&self, id: i64) -> Option<Arc<T>> {
         let (generation, index) = parts(id)?;
         let slots = self.slots.read();
-        let slot = slots.all.get(index as usize).filter(|slot| slot.generation == generation)?;
+        let slot = slots
+            .all
+            .get(index as usize)
+            .filter(|slot| slot.generation == generation)?;
         slot.value.clone()
     }
 
@@ -59,7 +70,10 @@ impl<T> Handles<T> {
     pub fn remove(&self, id: i64) -> Option<Arc<T>> {
         let (generation, index) = parts(id)?;
         let mut slots = self.slots.write();
-        let slot = slots.all.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
+        let slot = slots
+            .all
+            .get_mut(index as usize)
+            .filter(|slot| slot.generation == generation)?;
         let value = slot.value.take()?;
         // A slot whose generations are used up is left unused for ever: no id is ever given out twice.
         if slot.generation < MAX_GENERATION {

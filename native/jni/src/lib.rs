@@ -5,12 +5,14 @@
 //! no call into the JVM, no attached thread and no reference to a Java object.
 
 mod blobs;
+mod broker_store;
 mod completions;
 mod entry;
 mod guard;
 mod handles;
 mod host;
 mod log;
+mod memory;
 mod messages;
 mod metadata;
 mod operation;

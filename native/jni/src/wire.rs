@@ -20,7 +20,10 @@ pub struct Reader {
 impl Reader {
     /// A reader of `message`; `what` names it in errors.
     pub fn new(what: &'static str, message: impl Into<Bytes>) -> Self {
-        Reader { what, rest: message.into() }
+        Reader {
+            what,
+            rest: message.into(),
+        }
     }
 
     /// One byte.
@@ -96,7 +99,9 @@ impl Reader {
 
     /// The error of a message that says something impossible.
     pub fn malformed(&self, detail: impl AsRef<str>) -> Error {
-        Error::Invalid { what: format!("the {} from Java is malformed: {}", self.what, detail.as_ref()) }
+        Error::Invalid {
+            what: format!("the {} from Java is malformed: {}", self.what, detail.as_ref()),
+        }
     }
 
     fn map<V>(&mut self, value: fn(&mut Reader) -> Result<V>, least: usize) -> Result<BTreeMap<String, V>> {
@@ -160,6 +165,14 @@ impl Writer {
         }
     }
 
+    /// An unsigned number that fits Java's `int`; one that does not makes the message fail.
+    pub fn u31(&mut self, value: u32) {
+        match i32::try_from(value) {
+            Ok(value) => self.i32(value),
+            Err(_) => self.overflow = true,
+        }
+    }
+
     /// A number of items, or a length.
     pub fn count(&mut self, count: usize) {
         match i32::try_from(count) {
@@ -200,7 +213,9 @@ impl Writer {
     /// The finished message; fails if anything did not fit. `what` names it in the error.
     pub fn finish(self, what: &str) -> Result<Bytes> {
         if self.overflow {
-            return Err(Error::Internal { what: format!("{what} does not fit into a message of {MAX_MESSAGE} bytes") });
+            return Err(Error::Internal {
+                what: format!("{what} does not fit into a message of {MAX_MESSAGE} bytes"),
+            });
         }
         Ok(Bytes::from(self.out))
     }
@@ -250,7 +265,10 @@ mod tests {
         writer.string_map(&BTreeMap::from([("key".to_owned(), "value".to_owned())]));
         let whole = writer.finish("test").unwrap();
         for end in 0..whole.len() {
-            assert!(Reader::new("test", whole.slice(..end)).string_map().is_err(), "cut at {end}");
+            assert!(
+                Reader::new("test", whole.slice(..end)).string_map().is_err(),
+                "cut at {end}"
+            );
         }
         for length in [-1, i32::MIN, i32::MAX, 1] {
             let message = Bytes::copy_from_slice(&length.to_be_bytes());
@@ -271,7 +289,9 @@ mod tests {
             writer.string("twice");
             writer.string("value");
         }
-        assert!(Reader::new("test", writer.finish("test").unwrap()).string_map().is_err());
+        assert!(Reader::new("test", writer.finish("test").unwrap())
+            .string_map()
+            .is_err());
     }
 
     #[test]

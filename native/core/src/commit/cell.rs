@@ -17,6 +17,11 @@ impl HeadCell {
         HeadCell { head: RwLock::new(Some(head)), changed: Notify::new() }
     }
 
+    /// A cell without a head: the stream does not exist, or not yet.
+    pub fn empty() -> Self {
+        HeadCell { head: RwLock::new(None), changed: Notify::new() }
+    }
+
     /// Looks at the head; `None` once the stream is deleted.
     pub fn with<T>(&self, look: impl FnOnce(Option<&StreamHead>) -> T) -> T {
         look(self.head.read().as_ref())

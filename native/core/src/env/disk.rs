@@ -45,6 +45,8 @@ pub trait DiskFile: Send + Sync + 'static {
     fn sync_data(&self) -> io::Result<()>;
     /// Reserves space so that later writes cannot run out of it.
     fn allocate(&self, length: u64) -> io::Result<()>;
+    /// Cuts or extends the file (with zeros); durable after [`DiskFile::sync_data`].
+    fn set_length(&self, length: u64) -> io::Result<()>;
     /// Present length in bytes.
     fn length(&self) -> io::Result<u64>;
 }

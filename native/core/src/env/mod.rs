@@ -4,6 +4,7 @@
 
 pub mod disk;
 pub mod real;
+mod sequence;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use disk::{Disk, DiskFile, OpenMode};
+pub use sequence::Sequence;
 
 /// A boxed future that can move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;

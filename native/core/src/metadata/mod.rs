@@ -1,11 +1,14 @@
 //! Versioned keys with conditional writes: the contract that every metadata provider keeps.
 //!
 //! Owns: the trait, keys' envelope of versions, the conformance suite (`conformance`). Providers: `memory`, `embedded` (on the
-//! journal), `pulsar` (the broker's own store).
+//! journal), `pulsar` (the broker's own store). [`settle`] finds out what became of a write whose answer was lost.
 //! Does not: know what a record means (`record`).
 
+pub mod broker_memory;
+pub mod faults;
 pub mod memory;
 pub mod pulsar;
+pub mod settle;
 
 #[cfg(test)]
 pub mod conformance;
@@ -74,6 +77,17 @@ pub struct Capabilities {
     pub ordered_scan: bool,
     /// Writes of one batch become durable together (never relied on for correctness).
     pub batch_atomic: bool,
+    /// Keys can be deleted, and a recreated key never gets a version again that it had.
+    pub deletes: bool,
+}
+
+/// Refuses a value above a provider's limit.
+pub(crate) fn check_value(limit: usize, key: &Key, value: &Bytes) -> Result<()> {
+    if value.len() > limit {
+        let what = format!("value of {key} has {} bytes, at most {limit} are allowed", value.len());
+        return Err(Error::Invalid { what });
+    }
+    Ok(())
 }
 
 /// An asynchronous store of versioned keys.

@@ -66,6 +66,34 @@ pub enum ReadView {
     TopicCompacted,
 }
 
+impl ReadView {
+    /// The stored number.
+    pub const fn number(self) -> u8 {
+        match self {
+            ReadView::Committed => 1,
+            ReadView::TopicCompacted => 2,
+        }
+    }
+
+    /// The view stored under this number.
+    pub const fn from_number(number: u8) -> Option<ReadView> {
+        match number {
+            1 => Some(ReadView::Committed),
+            2 => Some(ReadView::TopicCompacted),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ReadView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReadView::Committed => "COMMITTED",
+            ReadView::TopicCompacted => "TOPIC_COMPACTED",
+        })
+    }
+}
+
 /// Where a topic incarnation lives, for its whole life (L13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StorageClass {
@@ -73,4 +101,32 @@ pub enum StorageClass {
     Nereus,
     /// Stock BookKeeper.
     Bookkeeper,
+}
+
+impl StorageClass {
+    /// The stored number.
+    pub const fn number(self) -> u32 {
+        match self {
+            StorageClass::Nereus => 1,
+            StorageClass::Bookkeeper => 2,
+        }
+    }
+
+    /// The class stored under this number.
+    pub const fn from_number(number: u32) -> Option<StorageClass> {
+        match number {
+            1 => Some(StorageClass::Nereus),
+            2 => Some(StorageClass::Bookkeeper),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for StorageClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StorageClass::Nereus => "nereus",
+            StorageClass::Bookkeeper => "bookkeeper",
+        })
+    }
 }

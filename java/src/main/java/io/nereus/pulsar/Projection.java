@@ -72,6 +72,19 @@ record Projection(long firstLedgerId, int spanBits) {
         return Math.addExact(firstOffsetOf(position.getLedgerId()), position.getEntryId());
     }
 
+    /**
+     * The place just before {@code offset}, written inside the span of {@code offset}: the entry id is -1 where the
+     * span begins there. This is how Pulsar writes "nothing of this ledger was read yet".
+     *
+     * @param offset from 0
+     */
+    Position positionBefore(long offset) {
+        if (offset < 0) {
+            throw new IllegalArgumentException("offset " + offset + " has no position");
+        }
+        return PositionFactory.create(ledgerId(offset), (offset & (spanEntries() - 1)) - 1);
+    }
+
     /** The mark-delete position of a cursor that has acknowledged everything below {@code end}. */
     Position markDeletePosition(long end) {
         return position(end - 1);

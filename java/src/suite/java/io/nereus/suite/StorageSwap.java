@@ -8,11 +8,14 @@ import net.bytebuddy.matcher.ElementMatchers;
 import org.testng.ITestNGListener;
 
 /**
- * TestNG listener that makes {@link SuiteStorage} the default storage of every broker configuration created in this JVM.
+ * TestNG listener that makes Nereus the default storage of every broker configuration created in this JVM.
  *
  * <p>Owns nothing. Promises that each {@code ServiceConfiguration} leaves its constructor with our storage class; whatever a
  * test sets afterwards wins, as it does over stock's default. Works by advice on the constructor because no system
  * property reaches a {@code ServiceConfiguration} and many test bases build one without any hook.
+ *
+ * <p>The {@code nereus*} settings come from system properties of the same names. The data directory's has {@code {clusterId}} in
+ * it, so that brokers over one metadata store share a directory and clusters in one JVM do not.
  */
 public final class StorageSwap implements ITestNGListener {
     private static final String CONFIGURATION = "org.apache.pulsar.broker.ServiceConfiguration";
@@ -36,7 +39,7 @@ public final class StorageSwap implements ITestNGListener {
 
         @Advice.OnMethodExit
         static void exit(@Advice.FieldValue(value = "managedLedgerStorageClassName", readOnly = false) String storage) {
-            storage = "io.nereus.suite.SuiteStorage";
+            storage = "io.nereus.pulsar.NereusManagedLedgerStorage";
         }
     }
 

@@ -70,9 +70,15 @@ public final class NativeErrors {
         return table;
     }
 
-    /** Returns the failure for a code that came back from a call without a message. */
+    /**
+     * Returns the failure for a code that a call returned. Asked on the thread that made the call, right after it, the
+     * message is the native one.
+     *
+     * @param operation what was called, for the message
+     */
     public static NativeException toException(int code, String operation) {
-        return new NativeException(code, operation + ": " + describe(code));
+        String reason = NativeLibrary.isLoaded() ? NativeCalls.refusal(code) : null;
+        return new NativeException(code, operation + ": " + (reason != null ? reason : describe(code)));
     }
 
     /**

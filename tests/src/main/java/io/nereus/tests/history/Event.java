@@ -46,12 +46,15 @@ public sealed interface Event {
     /** The subscription exists, from the topic's beginning, before the first message was sent. */
     record Subscribed(long millis, String topic, String subscription, Delivery delivery) implements Event { }
 
-    /** A subscription handed a message to its user; {@code key} is empty for a message without one. */
-    record Received(long millis, String topic, String subscription, MsgId id, String producer, long sequence,
-                    String key, int redeliveries, String hash) implements Event { }
+    /**
+     * A consumer of a subscription handed a message to its user; {@code key} is empty for a message without one,
+     * {@code redeliveries} what the broker says about earlier deliveries.
+     */
+    record Received(long millis, String topic, String subscription, String consumer, MsgId id, String producer,
+                    long sequence, String key, int redeliveries, String hash) implements Event { }
 
-    /** The consumers of the subscription noticed that their connection had been lost. */
-    record Interrupted(long millis, String topic, String subscription) implements Event { }
+    /** The consumer noticed that its connection had been lost, or asked for redelivery: the next message may be an earlier one. */
+    record Interrupted(long millis, String topic, String subscription, String consumer) implements Event { }
 
     /** About to ask for an acknowledgement. */
     record AckRequested(long millis, String topic, String subscription, MsgId id, Reach reach) implements Event { }

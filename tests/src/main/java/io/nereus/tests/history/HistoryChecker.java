@@ -32,7 +32,6 @@ public final class HistoryChecker {
 
     private record SubscriptionKey(String topic, String subscription) { }
 
-    /** A message of a scan or of a subscription, at the place where it was first shown. */
     private static final class Scan {
         final String topic;
         final String name;
@@ -117,7 +116,7 @@ public final class HistoryChecker {
         } else if (event instanceof Event.Received e) {
             received(e);
         } else if (event instanceof Event.Interrupted e) {
-            subscription(e.topic(), e.subscription(), e).order.interrupted();
+            subscription(e.topic(), e.subscription(), e).order.interrupted(e.consumer());
         } else if (event instanceof Event.AckRequested e) {
             subscription(e.topic(), e.subscription(), e).acks.requested(e.id(), e.reach());
         } else if (event instanceof Event.AckReceipt e) {
@@ -163,7 +162,7 @@ public final class HistoryChecker {
         }
         switch (subscription.delivery) {
             case EXCLUSIVE, FAILOVER -> {
-                subscription.order.place(e.id());
+                subscription.order.place(e.consumer(), e.id());
                 subscription.order.occurrence(e.producer(), message);
             }
             case KEY_SHARED -> subscription.order.occurrence(e.producer() + " key " + e.key(), message);
@@ -183,7 +182,7 @@ public final class HistoryChecker {
         if (!isGenuine(scan.name, e.topic(), message, e.id(), e.hash())) {
             return;
         }
-        scan.order.place(e.id());
+        scan.order.place(e.scan(), e.id());
         scan.order.occurrence(e.producer(), message);
         MessageKey before = scan.places.put(e.id(), message);
         if (before != null) {

@@ -6,11 +6,12 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Follows one sequence of deliveries from one topic partition and reports steps against an order.
+ * Follows what one scan or one subscription was shown of one topic partition and reports steps against an order.
  *
- * <p>Two orders are known. Of places: each delivery is at a later place than the one before; an interruption permits
- * one step back, because a broker starts again at the first unacknowledged message. Of first occurrences: the first
- * time a message of a line (a producer, or a producer's key) is seen, no later message of that line was seen before.
+ * <p>Two orders are known. Of places: each message that one consumer is given is at a later place than the one before;
+ * an interruption permits one step back, because a broker starts again at the first unacknowledged message. Of first
+ * occurrences: the first time a message of a line (a producer, or a producer's key) is seen by anyone, no later message
+ * of that line was seen before.
  */
 final class OrderWatch {
 
@@ -18,28 +19,24 @@ final class OrderWatch {
     private final Findings reordered;
     private final Map<String, Long> newestOfLine = new HashMap<>();
     private final Set<MessageKey> seen = new HashSet<>();
-    private MsgId last;
-    private int stepsBackAllowed;
+    private final Map<String, MsgId> lastOfConsumer = new HashMap<>();
+    private final Set<String> mayStepBack = new HashSet<>();
 
     OrderWatch(String who, Findings reordered) {
         this.who = who;
         this.reordered = reordered;
     }
 
-    void interrupted() {
-        stepsBackAllowed = 1;
+    void interrupted(String consumer) {
+        mayStepBack.add(consumer);
     }
 
     /** The same place twice is not a step back; it is counted where duplicates are. */
-    void place(MsgId id) {
-        if (last != null && id.compareTo(last) < 0) {
-            if (stepsBackAllowed > 0) {
-                stepsBackAllowed--;
-            } else {
-                reordered.add(who + " " + last + " " + id, who + " went back from " + last + " to " + id);
-            }
+    void place(String consumer, MsgId id) {
+        MsgId last = lastOfConsumer.put(consumer, id);
+        if (last != null && id.compareTo(last) < 0 && !mayStepBack.remove(consumer)) {
+            reordered.add(who + " " + last + " " + id, who + " went back from " + last + " to " + id);
         }
-        last = id;
     }
 
     void occurrence(String line, MessageKey message) {

@@ -1,0 +1,224 @@
+package io.nereus.pulsar;
+
+import io.nereus.pulsar.bridge.CursorState;
+import io.nereus.pulsar.bridge.CursorUpdate;
+import io.nereus.pulsar.bridge.NativeErrors;
+import io.nereus.pulsar.compat.CursorContainer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.CloseCallback;
+import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
+import org.apache.bookkeeper.mledger.ManagedLedgerException.CursorNotFoundException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The cursors of one ledger: which exist, which are being made or deleted, which are active.
+ *
+ * <p>Promises: one cursor per name; concurrent opens of a name share one creation, concurrent deletions one deletion; a
+ * durable cursor is durable before anybody sees it and gone from storage before it is gone from here. Futures complete
+ * on the ledger's executor, or at once when there is nothing to do. Thread-safe; the lock is held for look-ups only.
+ */
+final class LedgerCursors {
+
+    private static final Logger log = LoggerFactory.getLogger(LedgerCursors.class);
+
+    private final NereusManagedLedger ledger;
+    private final CursorContainer all = new CursorContainer();
+    private final CursorContainer active = new CursorContainer();
+    private final Map<String, CompletableFuture<ManagedCursor>> opening = new HashMap<>();
+    private final Map<String, CompletableFuture<Void>> deleting = new HashMap<>();
+
+    LedgerCursors(NereusManagedLedger ledger) {
+        this.ledger = ledger;
+    }
+
+    CursorContainer all() {
+        return all;
+    }
+
+    CursorContainer active() {
+        return active;
+    }
+
+    /** Adds the durable cursors found at open. */
+    void recover(List<CursorState> states) {
+        for (CursorState state : states) {
+            addDurable(state);
+        }
+    }
+
+    private ManagedCursor addDurable(CursorState state) {
+        // what was trimmed is acknowledged for good, also for a cursor that was stored further back
+        long markDeleteEnd = Math.max(state.markDeleteEnd(), ledger.trimOffset());
+        NereusManagedCursor cursor = NereusManagedCursor.recovered(ledger, new CursorState(state.name(), markDeleteEnd,
+            state.positionProperties(), state.cursorProperties(), state.pages()));
+        synchronized (this) {
+            all.add(cursor, cursor.getMarkDeletedPosition());
+        }
+        cursor.setActive();
+        return cursor;
+    }
+
+    /**
+     * Opens or creates a durable cursor.
+     *
+     * @param markDeleteEnd where a new cursor starts: everything below is acknowledged
+     */
+    CompletableFuture<ManagedCursor> open(String name, long markDeleteEnd, Map<String, Long> positionProperties,
+                                          Map<String, String> cursorProperties) {
+        CompletableFuture<ManagedCursor> created = new CompletableFuture<>();
+        synchronized (this) {
+            ManagedCursor existing = all.get(name);
+            if (existing != null) {
+                return CompletableFuture.completedFuture(existing);
+            }
+            CompletableFuture<ManagedCursor> underWay = opening.putIfAbsent(name, created);
+            if (underWay != null) {
+                return underWay;
+            }
+        }
+        CursorState initial =
+            new CursorState(name, markDeleteEnd, positionProperties, cursorProperties, List.of());
+        ledger.stream()
+            .persistCursor(new CursorUpdate(name, true, true, markDeleteEnd, positionProperties, cursorProperties,
+                List.of()))
+            .thenApply(ignored -> addDurable(initial))
+            .whenComplete((cursor, failure) -> {
+                synchronized (this) {
+                    opening.remove(name);
+                }
+                if (failure == null) {
+                    log.info("[{}] created cursor {} at {}", ledger.getName(), name, cursor.getMarkDeletedPosition());
+                    created.complete(cursor);
+                } else {
+                    created.completeExceptionally(ledger.failed(failure));
+                }
+            });
+        return created;
+    }
+
+    /** Returns the cursor of that name, or makes a non-durable one that starts after {@code markDeleteEnd}. */
+    synchronized ManagedCursor openNonDurable(String name, long markDeleteEnd, boolean readCompacted) {
+        ManagedCursor existing = all.get(name);
+        if (existing != null) {
+            return existing;
+        }
+        NereusManagedCursor cursor = new NereusNonDurableCursor(ledger, name, markDeleteEnd, readCompacted);
+        cursor.setActive();
+        all.add(cursor, null);
+        return cursor;
+    }
+
+    /** Deletes a cursor; fails with {@link CursorNotFoundException} if there is none. */
+    CompletableFuture<Void> delete(String name) {
+        NereusManagedCursor cursor;
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        synchronized (this) {
+            cursor = (NereusManagedCursor) all.get(name);
+            if (cursor == null) {
+                return CompletableFuture.failedFuture(new CursorNotFoundException("ManagedCursor not found: " + name));
+            }
+            CompletableFuture<Void> underWay = deleting.putIfAbsent(name, done);
+            if (underWay != null) {
+                return underWay;
+            }
+        }
+        cursor.setInactive();
+        CompletableFuture<Void> gone = cursor.isDurable() ? deleteDurable(cursor) : close(cursor);
+        gone.whenComplete((ignored, failure) -> {
+            synchronized (this) {
+                deleting.remove(name);
+                if (failure == null) {
+                    all.remove(name);
+                }
+            }
+            if (failure == null) {
+                done.complete(null);
+            } else {
+                done.completeExceptionally(ledger.failed(failure));
+            }
+        });
+        return done;
+    }
+
+    private CompletableFuture<Void> deleteDurable(NereusManagedCursor cursor) {
+        if (!cursor.startDeleting()) {
+            return CompletableFuture.failedFuture(
+                new CursorNotFoundException("ManagedCursor was deleted: " + cursor.getName()));
+        }
+        return ledger.stream().deleteCursor(cursor.getName()).handle((ignored, failure) -> {
+            boolean gone = failure == null || NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND;
+            cursor.finishDeleting(gone);
+            return gone ? CompletableFuture.<Void>completedFuture(null) : CompletableFuture.<Void>failedFuture(failure);
+        }).thenCompose(outcome -> outcome);
+    }
+
+    /** Closes all cursors; completes when the last one is, exceptionally if one could not persist its state. */
+    CompletableFuture<Void> closeAll() {
+        List<CompletableFuture<Void>> closing = new ArrayList<>();
+        for (ManagedCursor cursor : all.asPulsar()) {
+            closing.add(close(cursor));
+        }
+        return CompletableFuture.allOf(closing.toArray(CompletableFuture[]::new));
+    }
+
+    /** The ledger is gone: no cursor may persist any more, and none is left here. */
+    void forgetAll() {
+        for (ManagedCursor cursor : all.asPulsar()) {
+            if (cursor.isDurable() && cursor instanceof NereusManagedCursor durable && durable.startDeleting()) {
+                durable.finishDeleting(true);
+            } else {
+                close(cursor);
+            }
+            all.remove(cursor.getName());
+        }
+    }
+
+    private static CompletableFuture<Void> close(ManagedCursor cursor) {
+        CompletableFuture<Void> closed = new CompletableFuture<>();
+        cursor.asyncClose(new CloseCallback() {
+            @Override
+            public void closeComplete(Object ctx) {
+                closed.complete(null);
+            }
+
+            @Override
+            public void closeFailed(ManagedLedgerException exception, Object ctx) {
+                closed.completeExceptionally(exception);
+            }
+        }, null);
+        return closed;
+    }
+
+    /** Sum over all cursors of the entries they have not acknowledged; O(cursors), reads nothing. */
+    long backlogEntries() {
+        long sum = 0;
+        for (ManagedCursor cursor : all.asPulsar()) {
+            sum += cursor.getNumberOfEntriesInBacklog(false);
+        }
+        return sum;
+    }
+
+    void activate(NereusManagedCursor cursor) {
+        synchronized (active) {
+            if (active.get(cursor.getName()) == null) {
+                active.add(cursor, null);
+            }
+        }
+    }
+
+    void deactivate(NereusManagedCursor cursor) {
+        synchronized (active) {
+            active.remove(cursor.getName());
+        }
+    }
+
+    boolean isActive(NereusManagedCursor cursor) {
+        return active.get(cursor.getName()) != null;
+    }
+}

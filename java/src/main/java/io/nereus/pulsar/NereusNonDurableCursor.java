@@ -1,0 +1,37 @@
+package io.nereus.pulsar;
+
+import io.nereus.pulsar.cursor.AckState;
+import io.nereus.pulsar.cursor.VolatileKeeper;
+import java.util.Map;
+
+/**
+ * The cursor of a reader: like a durable one, but nothing of it outlives it, so an acknowledgement is answered at once.
+ *
+ * <p>While it lives it holds back trimming like any other. One that reads compacted data stays where it is when the
+ * ledger is trimmed: what it still has to read of the trimmed part lies in the compacted view.
+ */
+final class NereusNonDurableCursor extends NereusManagedCursor {
+
+    private final boolean readCompacted;
+
+    /**
+     * @param markDeleteEnd reading starts there; everything below counts as acknowledged
+     */
+    NereusNonDurableCursor(NereusManagedLedger ledger, String name, long markDeleteEnd, boolean readCompacted) {
+        super(ledger, name, new AckState(markDeleteEnd),
+                (progress, stats, moved) -> new VolatileKeeper(ledger, progress, Map.of(), moved));
+        this.readCompacted = readCompacted;
+    }
+
+    @Override
+    public boolean isDurable() {
+        return false;
+    }
+
+    @Override
+    void ledgerTrimmed(long trim) {
+        if (!readCompacted) {
+            super.ledgerTrimmed(trim);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+package io.nereus.pulsar;
+
+import io.nereus.pulsar.bridge.SpanInfo;
+import io.nereus.pulsar.compat.LedgerInfos;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
+
+/**
+ * The live spans of one ledger, which Pulsar sees as its ledgers: how many entries and bytes each holds and when it was
+ * written.
+ *
+ * <p>Promises: never empty; the last span is the open one and holds the last confirmed entry; counts of entries are
+ * exact; bytes are exact per span, and estimated from the span's average where a range cuts through a span or a trim
+ * ends inside one (exact again at the next open). A view of the last completions, no storage truth. Thread-safe; no
+ * operation does I/O, lookups take O(log spans).
+ */
+final class SpanTable {
+
+    /** One span; {@code firstLive} is its first readable offset, {@code bytes} those of its live entries. */
+    private static final class Span {
+        private final long firstOffset;
+        private long firstLive;
+        private long end;
+        private long bytes;
+        private long lastAppendMillis;
+
+        private Span(long firstOffset, long firstLive, long end, long bytes, long lastAppendMillis) {
+            this.firstOffset = firstOffset;
+            this.firstLive = firstLive;
+            this.end = end;
+            this.bytes = bytes;
+            this.lastAppendMillis = lastAppendMillis;
+        }
+
+        private long entries() {
+            return end - firstLive;
+        }
+
+        /** Bytes of the live entries in {@code [from, to)}, by the span's average. */
+        private long bytesWithin(long from, long to) {
+            long start = Math.max(from, firstLive);
+            long wanted = Math.min(to, end) - start;
+            if (wanted <= 0) {
+                return 0;
+            }
+            return wanted == entries() ? bytes : (long) ((double) bytes / entries() * wanted);
+        }
+    }
+
+    /** A closed span that retention may drop: a copy, so that it can be looked at without a lock. */
+    record Closed(long end, long bytes, long lastAppendMillis) {
+    }
+
+    private final Projection projection;
+    /** By first offset. */
+    private final TreeMap<Long, Span> spans = new TreeMap<>();
+    private long trim;
+    private long end;
+    private long totalBytes;
+
+    /**
+     * @param recovered live spans, ascending, as described at open
+     * @param trim      first readable offset
+     * @param end       committed end
+     */
+    SpanTable(Projection projection, List<SpanInfo> recovered, long trim, long end) {
+        this.projection = projection;
+        this.trim = trim;
+        this.end = end;
+        for (SpanInfo info : recovered) {
+            long first = info.firstOffset();
+            long spanEnd = Math.min(end, first + projection.spanEntries());
+            Span span = new Span(first, spanEnd - info.entries(), spanEnd, info.bytes(), info.lastAppendMillis());
+            spans.put(first, span);
+            totalBytes += span.bytes;
+        }
+        ensureOpenSpan();
+    }
+
+    /** The open span exists even when it holds nothing that can be read. */
+    private void ensureOpenSpan() {
+        long first = firstOffsetOfSpan(Math.max(0, end - 1));
+        spans.computeIfAbsent(first, f -> new Span(f, end, end, 0, 0));
+    }
+
+    private long firstOffsetOfSpan(long offset) {
+        return offset >> projection.spanBits() << projection.spanBits();
+    }
+
+    /** An entry was committed at {@code offset}, which is the end so far. */
+    synchronized void committed(long offset, int bytes, long appendMillis) {
+        if (offset != end) {
+            throw new IllegalStateException("offset " + offset + " was committed where " + end + " was next");
+        }
+        end = offset + 1;
+        totalBytes += bytes;
+        Span span = spans.computeIfAbsent(firstOffsetOfSpan(offset), f -> new Span(f, offset, offset, 0, 0));
+        span.end = end;
+        span.bytes += bytes;
+        span.lastAppendMillis = appendMillis;
+    }
+
+    /** Everything below {@code newTrim} is gone. */
+    synchronized void trimmed(long newTrim) {
+        if (newTrim <= trim) {
+            return;
+        }
+        trim = newTrim;
+        long openFirst = spans.lastKey();
+        while (spans.firstKey() < openFirst && spans.firstEntry().getValue().end <= newTrim) {
+            totalBytes -= spans.pollFirstEntry().getValue().bytes;
+        }
+        Span cut = spans.firstEntry().getValue();
+        if (newTrim > cut.firstLive) {
+            long left = cut.bytesWithin(newTrim, cut.end);
+            totalBytes -= cut.bytes - left;
+            cut.bytes = left;
+            cut.firstLive = newTrim;
+        }
+    }
+
+    /** Live bytes of the ledger. */
+    synchronized long totalBytes() {
+        return totalBytes;
+    }
+
+    /** Entries and bytes of the open span. */
+    synchronized long openEntries() {
+        return spans.lastEntry().getValue().entries();
+    }
+
+    synchronized long openBytes() {
+        return spans.lastEntry().getValue().bytes;
+    }
+
+    /** First offset of the open span. */
+    synchronized long openFirstOffset() {
+        return spans.lastKey();
+    }
+
+    /** Live bytes in {@code [from, to)}, estimated where the range cuts through a span. */
+    synchronized long bytesBetween(long from, long to) {
+        long sum = 0;
+        Long first = spans.floorKey(from);
+        for (Span span : spans.tailMap(first == null ? spans.firstKey() : first, true).values()) {
+            if (span.firstOffset >= to) {
+                break;
+            }
+            sum += span.bytesWithin(from, to);
+        }
+        return sum;
+    }
+
+    /** The closed spans that lie wholly below {@code limit}, ascending. */
+    synchronized List<Closed> closedBelow(long limit) {
+        List<Closed> closed = new ArrayList<>();
+        for (Span span : spans.headMap(spans.lastKey(), false).values()) {
+            if (span.end > limit) {
+                break;
+            }
+            closed.add(new Closed(span.end, span.bytes, span.lastAppendMillis));
+        }
+        return closed;
+    }
+
+    /** Whether the span of virtual ledger {@code ledgerId} is live. */
+    synchronized boolean contains(long ledgerId) {
+        return find(ledgerId) != null;
+    }
+
+    private Span find(long ledgerId) {
+        if (ledgerId < projection.firstLedgerId() || ledgerId > projection.ledgerId(spans.lastKey())) {
+            return null;
+        }
+        return spans.get(projection.firstOffsetOf(ledgerId));
+    }
+
+    /** Ledger id of the first live span. */
+    synchronized long firstLedgerId() {
+        return projection.ledgerId(spans.firstKey());
+    }
+
+    /** Ledger id of the open span. */
+    synchronized long lastLedgerId() {
+        return projection.ledgerId(spans.lastKey());
+    }
+
+    /** First and one-past-last written offset of a live span; of the open one, the end is the committed end. */
+    synchronized long endOf(long ledgerId) {
+        Span span = find(ledgerId);
+        if (span == null) {
+            throw new IllegalArgumentException("ledger " + ledgerId + " is not live");
+        }
+        return span.end;
+    }
+
+    /** One live span in Pulsar's form, or null if that ledger is not live. */
+    synchronized LedgerInfo ledgerInfo(long ledgerId) {
+        Span span = find(ledgerId);
+        return span == null ? null : toLedgerInfo(span);
+    }
+
+    /** All live spans in Pulsar's form, by ledger id: a fresh map that the caller may keep. */
+    synchronized NavigableMap<Long, LedgerInfo> ledgerInfos() {
+        NavigableMap<Long, LedgerInfo> infos = new TreeMap<>();
+        for (Map.Entry<Long, Span> entry : spans.entrySet()) {
+            infos.put(projection.ledgerId(entry.getKey()), toLedgerInfo(entry.getValue()));
+        }
+        return infos;
+    }
+
+    /**
+     * Entries are counted from the span's first offset, as stock counts from entry 0: the broker compares them with
+     * entry ids. Only the open span, whose timestamp is 0, has no time of closing.
+     */
+    private LedgerInfo toLedgerInfo(Span span) {
+        boolean open = span.firstOffset == spans.lastKey();
+        return LedgerInfos.of(projection.ledgerId(span.firstOffset), span.end - span.firstOffset, span.bytes,
+            open ? 0 : span.lastAppendMillis);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a frame's deltas do to heads and keys: the same code when a group is committed and when its frame is replayed, so both
+//! give the same state, folded pages included.
+
+use std::collections::HashMap;
+
+use super::frame::{Descriptor, Header, Placed};
+use super::state::Update;
+use crate::commit::{Changed, Commit, Fold, HeadChange, ReadTarget, StreamHead};
+use crate::error::{Error, Result};
+use crate::metadata::{Version, Versioned};
+use crate::record::{CommitPage, Record};
+use crate::types::{CommitVersion, StreamId};
+
+/// The commit that a slice descriptor stands for, in a frame at `frame_position` of its segment; `None` for another descriptor.
+pub fn commit_of(descriptor: &Descriptor, placed: &Placed, header: &Header, frame_position: u64) -> Option<Commit> {
+    let Descriptor::Slice { start, count, bytes, messages, id, .. } = descriptor else {
+        return None;
+    };
+    Some(Commit {
+        id: *id,
+        start: *start,
+        count: *count,
+        bytes: *bytes,
+        messages: *messages,
+        append_millis: header.time_millis,
+        target: ReadTarget::Journal {
+            segment: header.segment,
+            position: frame_position.saturating_add(u64::from(placed.position)),
+            length: u64::from(placed.length),
+        },
+        crc32c: placed.crc32c,
+    })
+}
+
+/// Collects the update of one frame.
+#[derive(Default)]
+pub struct Applied {
+    heads: HashMap<StreamId, Option<StreamHead>>,
+    order: Vec<StreamId>,
+    update: Update,
+}
+
+impl Applied {
+    /// The head of a stream after what was applied so far, if the frame touched it.
+    pub fn head(&self, stream: StreamId) -> Option<&Option<StreamHead>> {
+        self.heads.get(&stream)
+    }
+
+    /// Puts a head in place, as found or as changed.
+    pub fn set_head(&mut self, stream: StreamId, head: Option<StreamHead>) {
+        if self.heads.insert(stream, head).is_none() {
+            self.order.push(stream);
+        }
+    }
+
+    /// Applies a commit that fits. A full ring gives up its oldest commits to a page in the same frame.
+    ///
+    /// # Errors
+    /// `Corrupt` when it does not fit onto the head; the head is as before then.
+    pub fn commit(&mut self, stream: StreamId, commit: Commit) -> Result<()> {
+        let Some(Some(head)) = self.heads.get_mut(&stream) else {
+            return Err(misfit(stream, "the stream has no head"));
+        };
+        head.fits(&commit).map_err(|why| misfit(stream, &why))?;
+        let fold = head.commit(commit);
+        let version = head.version;
+        let end = head.end;
+        if let Some(fold) = fold {
+            self.fold(stream, fold, version)?;
+        }
+        if let ReadTarget::Journal { segment, .. } = commit.target {
+            self.update.uses.push((segment, stream, end));
+        }
+        Ok(())
+    }
+
+    /// A page is written once, under the version of the head that left it behind.
+    fn fold(&mut self, stream: StreamId, fold: Fold, version: CommitVersion) -> Result<()> {
+        let page = CommitPage { stream, bytes_before: fold.bytes_before, commits: fold.commits };
+        let value = Versioned { value: page.encode()?, version: Version(version.get()) };
+        self.update.keys.push((page.key()?, Some(value)));
+        Ok(())
+    }
+
+    /// Replays a change that makes version `makes`.
+    ///
+    /// # Errors
+    /// `Corrupt` when it does not apply or makes another version.
+    pub fn change(&mut self, stream: StreamId, change: &HeadChange, makes: CommitVersion) -> Result<()> {
+        let head = self.heads.get(&stream).and_then(Option::as_ref);
+        let before = head.map_or(CommitVersion::new(0), |head| head.version);
+        if before.next() != Some(makes) {
+            return Err(misfit(stream, &format!("a change that makes version {makes} onto version {before}")));
+        }
+        let next = match change.judge(stream, head).map_err(|e| misfit(stream, &e.to_string()))? {
+            Changed::Head(next) => Some(*next),
+            Changed::Deleted => None,
+            Changed::Nothing => return Err(misfit(stream, &format!("a change that makes version {makes} changes nothing"))),
+        };
+        self.set_head(stream, next);
+        Ok(())
+    }
+
+    /// Sets or removes a key.
+    pub fn key(&mut self, key: crate::record::Key, value: Option<Versioned>) {
+        self.update.keys.push((key, value));
+    }
+
+    /// The update, heads in the order in which the frame first touched them.
+    pub fn finish(mut self) -> Update {
+        self.update.heads = self.order.iter().filter_map(|stream| Some((*stream, self.heads.remove(stream)?))).collect();
+        self.update
+    }
+}
+
+/// A delta that does not follow from the state it is applied to.
+fn misfit(stream: StreamId, why: &str) -> Error {
+    Error::Corrupt { what: format!("stream {stream}"), place: "the journal".into(), detail: why.into() }
+}

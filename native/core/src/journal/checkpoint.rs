@@ -1,0 +1,159 @@
+//! Checkpoints: the state goes down to the backend, and segments that nothing needs go away.
+//!
+//! Promises: a checkpoint is one atomic batch with the position it covers, then a completed flush, off the lane's thread. Only
+//! then may what lies before be removed, and only when every range in it is trimmed or its stream deleted (L16). One that fails
+//! is tried again with the next; meanwhile nothing is removed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::channel::oneshot;
+use parking_lot::Mutex;
+
+use super::lane::Shared;
+use super::segment::Segments;
+use super::state::StateTable;
+use super::stats::Counters;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::types::{Offset, StreamId};
+
+/// When a checkpoint is due.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    /// Bytes of frames since the last one: bounds the time of a recovery.
+    pub bytes: u64,
+    /// Heads and keys that are newer than the backend: bounds memory.
+    pub dirty: usize,
+}
+
+/// Runs checkpoints, one at a time. Belongs to the lane.
+pub struct Checkpoints {
+    due: Due,
+    since: u64,
+    running: Option<oneshot::Receiver<Result<()>>>,
+    reclaim: Arc<Reclaim>,
+}
+
+impl Checkpoints {
+    /// Checkpoints of a journal with `since` bytes behind the last one.
+    pub fn new(due: Due, since: u64, segments: Arc<Segments>) -> Checkpoints {
+        let reclaim = Arc::new(Reclaim { segments, pins: Mutex::default() });
+        Checkpoints { due, since, running: None, reclaim }
+    }
+
+    /// Counts a frame.
+    pub fn grown(&mut self, bytes: u64, counters: &Counters) {
+        self.since = self.since.saturating_add(bytes);
+        Counters::add(&counters.replay_bytes, bytes);
+    }
+
+    /// Between two frames: hears of a checkpoint that ended, starts one that is due.
+    pub fn poll(&mut self, env: &Env, shared: &Arc<Shared>) {
+        if let Some(running) = &mut self.running {
+            match running.try_recv() {
+                Ok(None) => return,
+                // The outcome was logged and counted where it was known.
+                Ok(Some(_)) | Err(oneshot::Canceled) => self.running = None,
+            }
+        }
+        if self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty {
+            self.start(env, shared);
+        }
+    }
+
+    /// Brings everything published so far down, and waits for it.
+    pub async fn complete(&mut self, env: &Env, shared: &Arc<Shared>) -> Result<()> {
+        let wanted = shared.state.position();
+        if let Some(running) = self.running.take() {
+            // Its outcome shows in the position below.
+            let _ = running.await;
+        }
+        // The first may be the second try of an overlay that failed before.
+        let mut tries = 0;
+        while shared.state.checkpoint_position() != wanted && tries < 2 {
+            tries += 1;
+            self.start(env, shared);
+            if let Some(running) = self.running.take() {
+                running.await.unwrap_or_else(|_| Err(Error::Closed { what: "the pool for blocking work".into() }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, env: &Env, shared: &Arc<Shared>) {
+        let covered = std::mem::take(&mut self.since);
+        if let Err(reason) = shared.state.freeze() {
+            failed(&shared.counters, &reason);
+            return;
+        }
+        let (send, receive) = oneshot::channel();
+        let (state, counters, clock) = (shared.state.clone(), shared.counters.clone(), env.clock.clone());
+        let reclaim = self.reclaim.clone();
+        env.spawner.run_blocking(Box::new(move || {
+            let done = state.write_frozen();
+            match &done {
+                Ok(()) => {
+                    Counters::add(&counters.checkpoints, 1);
+                    Counters::set(&counters.checkpoint_millis, u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX));
+                    counters.replay_bytes.fetch_sub(covered, std::sync::atomic::Ordering::Relaxed);
+                    reclaim.run(&state, &counters);
+                }
+                Err(reason) => failed(&counters, reason),
+            }
+            drop(send.send(done));
+        }));
+        self.running = Some(receive);
+    }
+}
+
+fn failed(counters: &Counters, reason: &Error) {
+    Counters::add(&counters.failed_checkpoints, 1);
+    tracing::warn!(%reason, "a checkpoint failed and is tried again; segments are kept meanwhile");
+}
+
+/// Removes dead segments.
+struct Reclaim {
+    segments: Arc<Segments>,
+    /// Who needed a segment when it was last looked at: asked first, so that a look costs little.
+    pins: Mutex<BTreeMap<u64, (StreamId, Offset)>>,
+}
+
+impl Reclaim {
+    fn run(&self, state: &StateTable, counters: &Counters) {
+        if let Err(reason) = self.remove_dead(state, counters) {
+            tracing::warn!(%reason, "dead journal segments are not removed now");
+        }
+    }
+
+    fn remove_dead(&self, state: &StateTable, counters: &Counters) -> Result<()> {
+        let before = state.checkpoint_position().segment;
+        let damaged = state.damages().into_iter().map(|(_, damage)| damage.segment).min().unwrap_or(u64::MAX);
+        let mut pins = self.pins.lock();
+        let mut oldest = before;
+        for sequence in self.segments.list()?.into_iter().filter(|sequence| *sequence < before) {
+            // What damage named may be wanted for a rescue, and tells about everything behind it.
+            let pinned = sequence >= damaged || pins.get(&sequence).is_some_and(|(stream, end)| state.needs(*stream, *end));
+            if pinned {
+                oldest = oldest.min(sequence);
+                continue;
+            }
+            let uses = state.uses(sequence)?;
+            match uses.iter().find(|(stream, end)| state.needs(**stream, **end)) {
+                Some((stream, end)) => {
+                    pins.insert(sequence, (*stream, *end));
+                    oldest = oldest.min(sequence);
+                }
+                None => {
+                    let path = self.segments.path(sequence).display().to_string();
+                    self.segments.remove(sequence).map_err(|e| Error::io("remove", path, e))?;
+                    state.forget_uses(sequence, uses.into_keys());
+                    pins.remove(&sequence);
+                    Counters::add(&counters.removed_segments, 1);
+                }
+            }
+        }
+        Counters::set(&counters.oldest_segment, oldest);
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! What the journal counts. Every number rises only, unless it says otherwise.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        /// Live counters; relaxed, each is right by itself.
+        #[derive(Debug, Default)]
+        pub struct Counters { $(pub(super) $name: AtomicU64,)* }
+
+        /// The counters at one moment.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Stats { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Counters {
+            /// Reads every counter.
+            pub fn read(&self) -> Stats {
+                Stats { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Frames written and synced, markers included.
+    frames;
+    /// Idle markers among them.
+    markers;
+    /// Syncs of the journal's files.
+    syncs;
+    /// Bytes of the frames, padding included.
+    bytes;
+    /// Appends, changes and write batches answered with a frame.
+    answered;
+    /// Completed checkpoints.
+    checkpoints;
+    /// Checkpoints that failed and are tried again.
+    failed_checkpoints;
+    /// Monotonic clock of the last completed checkpoint (or of the open), milliseconds; moves forward.
+    checkpoint_millis;
+    /// Bytes of frames behind the last checkpoint: what a recovery would read. Goes down again.
+    replay_bytes;
+    /// Segments removed because nothing needs them.
+    removed_segments;
+    /// The oldest segment that is still there.
+    oldest_segment;
+    /// Frames replayed when the journal was opened.
+    replayed_frames;
+    /// Milliseconds that the recovery took.
+    recovery_millis;
+}
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn set(counter: &AtomicU64, value: u64) {
+        counter.store(value, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,228 @@
+//! Reservation: offsets are given out in call order, before anything is written.
+//!
+//! Promises: push order is offset order; after a failed append everything behind it fails, its offset is given back, and nothing
+//! new is taken until [`Appender::resume`]. An attempt that is not settled stays pending.
+//! Keeps: L4 (an offset is given out once, and again only after its attempt certainly failed), L6.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::ReentrantMutex;
+use tokio::sync::Notify;
+
+use crate::cache::{Account, StreamTail};
+use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
+use crate::env::BoxFuture;
+use crate::error::{Error, Result};
+use crate::types::{Offset, OwnerEpoch, StreamId};
+
+/// The writing side of one open stream. Only handles of one owner epoch share it.
+pub(super) struct Appender {
+    stream: StreamId,
+    epoch: OwnerEpoch,
+    max_entry: u32,
+    log: Arc<dyn Log>,
+    cell: Arc<HeadCell>,
+    memory: Arc<Account>,
+    cached: Arc<StreamTail>,
+    /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
+    /// the cell inside is never borrowed across one.
+    tail: ReentrantMutex<RefCell<Tail>>,
+    all_answered: Notify,
+}
+
+struct Tail {
+    next: Offset,
+    /// Attempts that are not settled.
+    pending: u64,
+    /// Attempts whose reply has not returned.
+    unanswered: u64,
+    /// Why nothing is taken. The first reason stays until `resume`.
+    refusing: Option<Error>,
+    /// `refusing` is for ever: fenced, terminated, closed, or an outcome that nobody will find out.
+    for_good: bool,
+}
+
+impl Appender {
+    #[allow(clippy::too_many_arguments, reason = "the parts of one stream, named at the only call")]
+    pub fn new(
+        stream: StreamId,
+        epoch: OwnerEpoch,
+        max_entry: u32,
+        log: Arc<dyn Log>,
+        cell: Arc<HeadCell>,
+        memory: Arc<Account>,
+        cached: Arc<StreamTail>,
+    ) -> Appender {
+        let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
+        let tail = ReentrantMutex::new(RefCell::new(Tail { next, pending: 0, unanswered: 0, refusing: None, for_good: false }));
+        Appender { stream, epoch, max_entry, log, cell, memory, cached, tail, all_answered: Notify::new() }
+    }
+
+    pub fn epoch(&self) -> OwnerEpoch {
+        self.epoch
+    }
+
+    /// Reserves the next offset and pushes the entry. An error = nothing was reserved and `reply` is dropped uncalled.
+    pub fn append(
+        self: &Arc<Self>,
+        entry: Bytes,
+        messages: u32,
+        reply: impl FnOnce(AppendOutcome) + Send + 'static,
+    ) -> Result<Offset> {
+        if entry.len() as u64 > u64::from(self.max_entry) {
+            let what = format!("entry of {} bytes; the largest allowed is {} bytes", entry.len(), self.max_entry);
+            return Err(Error::Invalid { what });
+        }
+        let permit = self.memory.reserve(entry.len() as u64).ok_or_else(|| self.out_of_memory())?;
+        let crc32c = crc32c::crc32c(&entry);
+
+        let tail = self.tail.lock();
+        let offset = {
+            let mut tail = tail.borrow_mut();
+            if let Some(reason) = &tail.refusing {
+                return Err(self.refusal(reason, tail.for_good));
+            }
+            let offset = tail.next;
+            tail.next = offset
+                .checked_add(1)
+                .ok_or_else(|| Error::Invalid { what: format!("stream {} has used up its offsets", self.stream) })?;
+            tail.pending += 1;
+            tail.unanswered += 1;
+            offset
+        };
+        let appender = self.clone();
+        let kept = entry.clone();
+        let settle = move |outcome: AppendOutcome| {
+            let outcome = appender.settle(kept, outcome);
+            drop(permit);
+            reply(outcome);
+            appender.answered();
+        };
+        let (stream, epoch, reply) = (self.stream, self.epoch, AppendReply::new(settle));
+        self.log.append(Append { stream, epoch, offset, entry, crc32c, messages, reply });
+        Ok(offset)
+    }
+
+    /// Takes appends again after a failed one, from the committed end. `Suspended` while attempts are unsettled.
+    pub fn resume(&self) -> Result<()> {
+        let tail = self.tail.lock();
+        let mut tail = tail.borrow_mut();
+        let Some(reason) = &tail.refusing else { return Ok(()) };
+        if tail.for_good {
+            return Err(reason.clone());
+        }
+        if tail.pending > 0 {
+            let reason = format!("{} appends are not settled yet; first failure: {reason}", tail.pending);
+            return Err(Error::Suspended { stream: self.stream, reason });
+        }
+        tail.next = self
+            .cell
+            .with(|head| head.map(|head| head.end))
+            .ok_or_else(|| Error::NotFound { what: format!("stream {}", self.stream) })?;
+        tail.refusing = None;
+        Ok(())
+    }
+
+    /// Refuses appends from now on with `reason`, for good. A reason that is for good already stays.
+    pub fn stop(&self, reason: Error) {
+        refuse(&mut self.tail.lock().borrow_mut(), reason, true);
+    }
+
+    /// Appends are refused until `resume`, or for good.
+    pub fn suspended(&self) -> bool {
+        self.tail.lock().borrow().refusing.is_some()
+    }
+
+    /// `Fenced` once a newer owner is known.
+    pub fn check_owner(&self) -> Result<()> {
+        match &self.tail.lock().borrow().refusing {
+            Some(fenced @ Error::Fenced { .. }) => Err(fenced.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Resolves once every reserved append is answered.
+    pub fn drained(self: &Arc<Self>) -> BoxFuture<()> {
+        let appender = self.clone();
+        Box::pin(async move {
+            loop {
+                let mut settled = std::pin::pin!(appender.all_answered.notified());
+                settled.as_mut().enable();
+                if appender.tail.lock().borrow().unanswered == 0 {
+                    return;
+                }
+                settled.await;
+            }
+        })
+    }
+
+    /// Books one outcome; gives the one to hand on. What failed behind a failure carries the first reason.
+    fn settle(&self, entry: Bytes, outcome: AppendOutcome) -> AppendOutcome {
+        if let AppendOutcome::Committed { offset, .. } = outcome {
+            // The cache comes first: whoever hears of the commit finds the entry there.
+            self.cached.push(offset, entry);
+        }
+        let tail = self.tail.lock();
+        let mut tail = tail.borrow_mut();
+        tail.pending = tail.pending.saturating_sub(1);
+        match outcome {
+            AppendOutcome::Committed { .. } => outcome,
+            AppendOutcome::NotCommitted(error) => {
+                let error = match (&tail.refusing, error) {
+                    (Some(first), Error::Suspended { .. }) => self.refusal(first, tail.for_good),
+                    (_, error) => error,
+                };
+                let for_good = matches!(
+                    error,
+                    Error::Fenced { .. } | Error::Terminated { .. } | Error::Closed { .. } | Error::NotFound { .. }
+                );
+                refuse(&mut tail, error.clone(), for_good);
+                AppendOutcome::NotCommitted(error)
+            }
+            AppendOutcome::Unknown(error) => {
+                refuse(&mut tail, error.clone(), true);
+                AppendOutcome::Unknown(error)
+            }
+        }
+    }
+
+    /// A reply has returned. Apart from settling: whoever hears of a failure may call `resume` inside the reply.
+    fn answered(&self) {
+        let tail = self.tail.lock();
+        let mut tail = tail.borrow_mut();
+        tail.unanswered = tail.unanswered.saturating_sub(1);
+        if tail.unanswered == 0 {
+            self.all_answered.notify_waiters();
+        }
+    }
+
+    /// How an append learns of an earlier failure.
+    fn refusal(&self, reason: &Error, for_good: bool) -> Error {
+        match reason {
+            reason if for_good => reason.clone(),
+            Error::Suspended { .. } => reason.clone(),
+            reason => Error::Suspended { stream: self.stream, reason: reason.to_string() },
+        }
+    }
+
+    fn out_of_memory(&self) -> Error {
+        Error::Unavailable {
+            what: format!(
+                "stream {}: {} of {} bytes for entries on their way to the log are in use",
+                self.stream,
+                self.memory.used(),
+                self.memory.limit()
+            ),
+            retry: std::time::Duration::from_millis(10),
+        }
+    }
+}
+
+fn refuse(tail: &mut Tail, reason: Error, for_good: bool) {
+    if tail.refusing.is_none() || (for_good && !tail.for_good) {
+        tail.refusing = Some(reason);
+        tail.for_good = for_good;
+    }
+}

@@ -1,0 +1,81 @@
+//! Changes of a stream besides appends: trim, terminate, properties. One after the other, durable before they answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Shared;
+use crate::commit::HeadChange;
+use crate::error::{Error, Result};
+use crate::metadata::settle::write_settled;
+use crate::metadata::{Expected, Verdict, Write};
+use crate::record::{Key, Record, StreamProperties};
+use crate::types::{Offset, OwnerEpoch};
+
+impl Shared {
+    /// Trims to `before`, or to the end if that lies past it; gives the trim offset then.
+    pub(super) async fn trim(self: Arc<Self>, epoch: OwnerEpoch, before: Offset) -> Result<Offset> {
+        let commits = &self.reader.commits;
+        let (trim, end) = commits.head(|head| (head.trim, head.end))?;
+        let before = before.min(end);
+        if before <= trim {
+            return Ok(trim);
+        }
+        let trimmed_bytes = commits.bytes_below(before).await?;
+        let change = HeadChange::Trim { epoch, before, trimmed_bytes };
+        self.reader.log.change(commits.stream, change).await?;
+        commits.head(|head| head.trim)
+    }
+
+    /// Terminates; gives the end.
+    pub(super) async fn terminate(self: Arc<Self>, epoch: OwnerEpoch) -> Result<Offset> {
+        let stream = self.reader.commits.stream;
+        self.reader.log.change(stream, HeadChange::Terminate { epoch }).await?;
+        let end = self.reader.commits.head(|head| head.end)?;
+        if let Some(appender) = &self.appender {
+            appender.stop(Error::Terminated { stream, end });
+        }
+        Ok(end)
+    }
+
+    /// Replaces all properties.
+    pub(super) async fn set_properties(self: Arc<Self>, epoch: OwnerEpoch, properties: BTreeMap<String, String>) -> Result<()> {
+        let (stream, store) = (self.reader.commits.stream, &self.reader.commits.store);
+        let key = Key::stream_properties(stream);
+        for _ in 0..MAX_TRIES {
+            let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
+            if by_epoch != epoch {
+                return Err(Error::Fenced { what: self.name.clone(), by_epoch });
+            }
+            let (expected, version) = match store.get(key.clone()).await? {
+                None => (Expected::Absent, 1),
+                Some(there) => {
+                    let record = StreamProperties::decode(&key, &there.value)?;
+                    if record.properties == properties {
+                        return Ok(());
+                    }
+                    (Expected::Version(there.version), record.version.saturating_add(1))
+                }
+            };
+            let value = StreamProperties { stream, version, properties: properties.clone() }.encode()?;
+            let write = Write { key: key.clone(), expected, value: Some(value) };
+            match write_settled(&**store, &*self.clock, vec![write]).await.pop() {
+                Some(Verdict::Applied(_)) => return Ok(()),
+                Some(Verdict::Conflict(_)) | None => {}
+                Some(Verdict::Refused(error)) => return Err(error),
+                Some(Verdict::Unknown(error)) => return Err(Error::Unknown { what: format!("properties of {}: {error}", self.name) }),
+            }
+        }
+        Err(Error::Conflict { what: format!("the properties of {}", self.name) })
+    }
+
+    /// The properties as stored.
+    pub(super) async fn properties(&self) -> Result<BTreeMap<String, String>> {
+        let key = Key::stream_properties(self.reader.commits.stream);
+        match self.reader.commits.store.get(key.clone()).await? {
+            None => Ok(BTreeMap::new()),
+            Some(there) => Ok(StreamProperties::decode(&key, &there.value)?.properties),
+        }
+    }
+}
+
+const MAX_TRIES: u32 = 4;

@@ -1,0 +1,366 @@
+//! An open stream: appends, reads, changes, cursors.
+//!
+//! Owns: [`Stream`], a cheap handle. One writable open = one owner epoch = one set of handles; a later open fences them all.
+//! Promises: offsets are reserved in call order; completions come in offset order; a read starts exactly where it was asked to and
+//! returns verified bytes; every change is durable before it answers, and idempotent.
+//! Keeps: L1, L4, L6 (with the log), L10, L11, L12, L14 (refused before any effect).
+//! Does not: decide what is committed (`commit`), create or delete streams (`engine`), know ledger positions.
+//!
+//! Threads: functions that give a `BoxFuture` take their place in the order of the stream (or cursor) before they return; polling
+//! the future only waits for the answer. Any thread may call anything; nothing here blocks.
+
+mod appender;
+mod control;
+mod locate;
+mod reader;
+mod spans;
+mod types;
+
+#[cfg(test)]
+pub(crate) mod suite;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use types::{ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
+
+use self::appender::Appender;
+use self::locate::Commits;
+use self::reader::Reader;
+use crate::cache::Caches;
+use crate::commit::{AppendOutcome, HeadCell, Log};
+use crate::cursor::{CursorState, CursorUpdate, Cursors};
+use crate::env::{BoxFuture, Clock, Env, Sequence};
+use crate::error::{Error, Result};
+use crate::types::{Offset, OwnerEpoch, StreamId};
+
+/// A handle to an open stream. Clones share everything.
+#[derive(Clone)]
+pub struct Stream(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    clock: Arc<dyn Clock>,
+    reader: Reader,
+    /// `None` = opened for reading only.
+    appender: Option<Arc<Appender>>,
+    cursors: Option<Arc<Cursors>>,
+    steps: Arc<Sequence>,
+    closed: AtomicBool,
+}
+
+/// What a stream is opened on.
+pub struct Parts {
+    /// Ledger name, for messages.
+    pub name: String,
+    /// The stream.
+    pub stream: StreamId,
+    /// Its published head, from `log`.
+    pub cell: Arc<HeadCell>,
+    /// What commits.
+    pub log: Arc<dyn Log>,
+    /// The world.
+    pub env: Env,
+    /// The engine's caches.
+    pub caches: Caches,
+    /// Largest entry, bytes.
+    pub max_entry: u32,
+}
+
+impl Stream {
+    /// A handle for the owner of `epoch`, with its claimed cursors.
+    pub fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
+        let cached = Arc::new(parts.caches.tail.stream());
+        let appender = Appender::new(
+            parts.stream,
+            epoch,
+            parts.max_entry,
+            parts.log.clone(),
+            parts.cell.clone(),
+            parts.caches.budget.open_groups.clone(),
+            cached.clone(),
+        );
+        Self::assemble(parts, cached, Some(Arc::new(appender)), Some(cursors))
+    }
+
+    /// A handle that changes nothing. Its tail cache stays empty: other handles append.
+    pub fn read_only(parts: Parts) -> Stream {
+        let cached = Arc::new(parts.caches.tail.stream());
+        Self::assemble(parts, cached, None, None)
+    }
+
+    fn assemble(
+        parts: Parts,
+        cached: Arc<crate::cache::StreamTail>,
+        appender: Option<Arc<Appender>>,
+        cursors: Option<Arc<Cursors>>,
+    ) -> Stream {
+        let commits = Commits {
+            stream: parts.stream,
+            cell: parts.cell,
+            store: parts.log.store(),
+            pages: parts.caches.pages.clone(),
+        };
+        let reader = Reader {
+            commits,
+            log: parts.log,
+            spawner: parts.env.spawner.clone(),
+            slices: parts.caches.slices.clone(),
+            cached,
+        };
+        Stream(Arc::new(Shared {
+            name: parts.name,
+            clock: parts.env.clock,
+            reader,
+            appender,
+            cursors,
+            steps: Sequence::new(parts.env.spawner),
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Identity of the stream.
+    pub fn id(&self) -> StreamId {
+        self.0.reader.commits.stream
+    }
+
+    /// The ledger name it was opened under.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The owner epoch of this handle; `None` = opened for reading only.
+    pub fn owner_epoch(&self) -> Option<OwnerEpoch> {
+        self.0.appender.as_ref().map(|appender| appender.epoch())
+    }
+
+    /// Reserves the next offset, in call order, and returns at once. `reply` hears of the outcome exactly once, on any thread,
+    /// possibly before this returns; it must only hand over. Replies of one stream come in offset order.
+    ///
+    /// # Errors
+    /// Nothing was reserved and `reply` is never called: `Invalid` (entry too large, read-only handle), `Unavailable` (memory),
+    /// `Suspended` (an earlier append failed: see [`Stream::resume`]), `Fenced`, `Terminated`, `Closed`, `Unknown`.
+    pub fn append(
+        &self,
+        entry: Bytes,
+        messages: u32,
+        reply: impl FnOnce(AppendOutcome) + Send + 'static,
+    ) -> Result<Offset> {
+        self.appender()?.append(entry, messages, reply)
+    }
+
+    /// Takes appends again after a failed one. `Suspended` while attempts are unsettled; nothing to do when not suspended.
+    pub fn resume(&self) -> Result<()> {
+        self.appender()?.resume()
+    }
+
+    /// Everything that needs no I/O: cached entries, end of stream, errors. `None` = use [`Stream::read`]. Never blocks.
+    pub fn try_read_cached(&self, request: &ReadRequest) -> Option<Result<ReadBatch>> {
+        if let Err(error) = self.open() {
+            return Some(Err(error));
+        }
+        self.0.reader.try_cached(request)
+    }
+
+    /// Reads entries from exactly `request.start`; at least one if there is one, however large; empty at the end of the stream.
+    ///
+    /// # Errors
+    /// `OffsetTrimmed`, `Unsupported` (view), `Corrupt` (no byte of a damaged entry is given out), `Unavailable`, `Closed`.
+    pub async fn read(&self, request: ReadRequest) -> Result<ReadBatch> {
+        self.open()?;
+        self.0.reader.read(&request).await
+    }
+
+    /// Resolves once the committed end is beyond `offset`, or the stream is terminated, deleted or closed: look at `state`.
+    pub async fn wait_past(&self, offset: Offset) {
+        let cell = &self.0.reader.commits.cell;
+        loop {
+            let mut changed = std::pin::pin!(cell.changed());
+            changed.as_mut().enable();
+            let done = cell.with(|head| head.is_none_or(|head| head.end > offset || head.terminated));
+            if done || self.0.closed.load(Ordering::Acquire) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Bounds and counts, one consistent snapshot. Of a deleted stream: empty and terminated.
+    pub fn state(&self) -> StreamState {
+        let suspended = self.0.appender.as_ref().is_some_and(|appender| appender.suspended());
+        let cell = &self.0.reader.commits.cell;
+        cell.with(|head| match head {
+            Some(head) => StreamState {
+                trim: head.trim,
+                end: head.end,
+                entries: head.end.get().saturating_sub(head.trim.get()),
+                bytes: head.total_bytes.saturating_sub(head.trimmed_bytes),
+                terminated: head.terminated,
+                last_append_millis: head.last_append_millis,
+                owner_epoch: head.owner_epoch,
+                suspended,
+            },
+            None => StreamState {
+                trim: Offset::ZERO,
+                end: Offset::ZERO,
+                entries: 0,
+                bytes: 0,
+                terminated: true,
+                last_append_millis: 0,
+                owner_epoch: OwnerEpoch::default(),
+                suspended,
+            },
+        })
+    }
+
+    /// Every live span of 65,536 offsets, ascending. Costs two look-ups of commit pages per span.
+    pub async fn spans(&self) -> Result<Vec<SpanInfo>> {
+        self.open()?;
+        self.0.reader.commits.spans().await
+    }
+
+    /// Bytes of the live entries in `from..to`; exact where commits start, by proportion inside one.
+    pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
+        self.open()?;
+        self.0.reader.commits.size_between(from, to).await
+    }
+
+    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older.
+    pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
+        self.open()?;
+        self.0.reader.commits.find_time(millis).await
+    }
+
+    /// Ends the stream for ever; gives its end. Appends reserved before still commit.
+    pub fn terminate(&self) -> BoxFuture<Result<Offset>> {
+        self.step(|shared, epoch| shared.terminate(epoch))
+    }
+
+    /// Moves the trim offset forward to `before`, or to the end if that comes first; gives the trim offset, which never goes back.
+    pub fn trim(&self, before: Offset) -> BoxFuture<Result<Offset>> {
+        self.step(move |shared, epoch| shared.trim(epoch, before))
+    }
+
+    /// Trims everything committed when the step's turn comes; gives the new trim offset.
+    pub fn truncate(&self) -> BoxFuture<Result<Offset>> {
+        self.trim(Offset::MAX)
+    }
+
+    /// Replaces all properties.
+    pub fn set_properties(&self, all: BTreeMap<String, String>) -> BoxFuture<Result<()>> {
+        self.step(move |shared, epoch| shared.set_properties(epoch, all))
+    }
+
+    /// The properties as stored.
+    pub async fn properties(&self) -> Result<BTreeMap<String, String>> {
+        self.open()?;
+        self.0.properties().await
+    }
+
+    /// Persists a change of a cursor; changes of one cursor take effect in call order.
+    pub fn persist_cursor(&self, update: CursorUpdate) -> BoxFuture<Result<()>> {
+        match self.cursors() {
+            Ok(cursors) => cursors.persist(update),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// Deletes a cursor, after every change of it that was asked for before. `NotFound` when there is none.
+    pub fn delete_cursor(&self, name: &str) -> BoxFuture<Result<()>> {
+        match self.cursors() {
+            Ok(cursors) => cursors.delete(name),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// Every durable cursor, by name.
+    pub async fn list_cursors(&self) -> Result<Vec<CursorState>> {
+        self.open()?;
+        crate::cursor::read_all(&*self.0.reader.commits.store, self.id()).await
+    }
+
+    /// Refuses new work and waits for what is under way: every append is answered, every step done. Idempotent.
+    pub fn close(&self) -> BoxFuture<Result<()>> {
+        self.shut(self.closed_error());
+        let shared = self.0.clone();
+        Box::pin(async move {
+            if let Some(appender) = &shared.appender {
+                appender.drained().await;
+            }
+            if let Some(cursors) = &shared.cursors {
+                cursors.idle().await;
+            }
+            shared.steps.idle().await;
+            shared.reader.cached.clear();
+            Ok(())
+        })
+    }
+
+    /// A newer open takes the stream over: new work is refused as `Fenced`; what is under way ends as it may.
+    pub(crate) fn fence(&self, by_epoch: OwnerEpoch) {
+        let error = Error::Fenced { what: self.0.name.clone(), by_epoch };
+        if let Some(appender) = &self.0.appender {
+            appender.stop(error.clone());
+        }
+        if let Some(cursors) = &self.0.cursors {
+            cursors.stop(error);
+        }
+    }
+
+    /// Resolves when no step and no persist of this handle is under way any more.
+    pub(crate) async fn steps_done(&self) {
+        if let Some(cursors) = &self.0.cursors {
+            cursors.idle().await;
+        }
+        self.0.steps.idle().await;
+    }
+
+    /// Refuses new work from now on.
+    pub(crate) fn shut(&self, reason: Error) {
+        self.0.closed.store(true, Ordering::Release);
+        if let Some(appender) = &self.0.appender {
+            appender.stop(reason.clone());
+        }
+        if let Some(cursors) = &self.0.cursors {
+            cursors.stop(reason);
+        }
+        self.0.reader.commits.cell.wake_all();
+    }
+
+    fn step<T, F>(&self, step: impl FnOnce(Arc<Shared>, OwnerEpoch) -> F) -> BoxFuture<Result<T>>
+    where
+        T: Send + 'static,
+        F: std::future::Future<Output = Result<T>> + Send + 'static,
+    {
+        match self.open().and_then(|()| self.appender()).and_then(|appender| appender.check_owner().map(|()| appender)) {
+            Ok(appender) => self.0.steps.run(step(self.0.clone(), appender.epoch())),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn open(&self) -> Result<()> {
+        match self.0.closed.load(Ordering::Acquire) {
+            true => Err(self.closed_error()),
+            false => Ok(()),
+        }
+    }
+
+    fn closed_error(&self) -> Error {
+        Error::Closed { what: format!("ledger {}", self.0.name) }
+    }
+
+    fn appender(&self) -> Result<&Arc<Appender>> {
+        self.0.appender.as_ref().ok_or_else(|| self.reading_only())
+    }
+
+    fn cursors(&self) -> Result<&Arc<Cursors>> {
+        self.0.cursors.as_ref().ok_or_else(|| self.reading_only())
+    }
+
+    fn reading_only(&self) -> Error {
+        Error::Invalid { what: format!("ledger {} was opened for reading only", self.0.name) }
+    }
+}
