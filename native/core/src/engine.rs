@@ -2,17 +2,36 @@
 //!
 //! Promises: `Engine::open` either holds the data directory alone, with the cluster's consent, or fails naming who or what is in
 //! the way; `close` leaves nothing running and nothing unanswered.
+//! Keeps: L5 (every writable open claims a new owner epoch; an older handle of the same engine is fenced first), L13 (an ACTIVE
+//! binding without a head is corruption), L14 (profile and name are checked before anything is written).
+//! Does not: know what a step of a stream is made of (`stream`, `commit`), or in which order a name is created (`binding`).
 
-use std::collections::BTreeMap;
+mod steps;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::metadata::pulsar::BrokerStore;
+use futures::future::join_all;
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use self::steps::Steps;
+use crate::binding::bindings::headless;
+use crate::binding::{claim, Bindings, Claim, DirectoryLock, OpenBinding};
+use crate::cache::{Budget, Caches};
+use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::Env;
-use crate::error::Result;
-use crate::stream::{SpanInfo, Stream, StreamState};
-use crate::types::{Incarnation, OwnerEpoch, Projection};
+use crate::error::{Error, Result};
+use crate::journal::{Journal, Options};
+use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
+use crate::record::Binding;
+use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
+use crate::types::{Incarnation, OwnerEpoch, Profile, Projection};
 
 /// Everything an engine is opened with.
 #[derive(Debug, Clone)]
@@ -80,19 +99,310 @@ pub struct OpenedLedger {
 
 /// A storage engine on one data directory. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    env: Env,
+    /// Unique per run of the engine, so that no two claims look alike.
+    owner: String,
+    max_entry: u32,
+    caches: Caches,
+    journal: Arc<Journal>,
+    bindings: Bindings,
+    ledgers: Mutex<Ledgers>,
+    lock: Mutex<Option<DirectoryLock>>,
+    closing: OnceCell<Result<()>>,
+}
+
+/// The names that this engine has or had something open of.
+#[derive(Default)]
+struct Ledgers {
+    by_name: HashMap<String, Arc<Ledger>>,
+    sweep_at: usize,
+    closed: bool,
+}
+
+/// One name. Whoever opens or deletes it has its turn; the turn knows the handles that may still live.
+#[derive(Default)]
+struct Ledger {
+    turn: tokio::sync::Mutex<Vec<WeakStream>>,
+}
+
+/// Bytes of an owner name that are kept; records bound it.
+const OWNER_BYTES: usize = 512;
+/// Names known before the first sweep of those without a live handle.
+const FIRST_SWEEP: usize = 1024;
 
 impl Engine {
     /// Opens the engine: locks the directory, checks it against the cluster's record, recovers the journal.
-    pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine>;
-    /// Opens a ledger for writing: resumes a half-done creation or deletion, claims the owner epoch, loads cursors.
-    pub async fn open_ledger(&self, request: OpenLedger) -> Result<OpenedLedger>;
+    ///
+    /// # Errors
+    /// `Invalid` (a setting, another cluster or directory, an older copy), `Unavailable` (the lock's holder is named, or the broker's
+    /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
+    pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
+        check(&config)?;
+        let kept = config
+            .owner
+            .char_indices()
+            .take_while(|(at, c)| at + c.len_utf8() <= OWNER_BYTES)
+            .map(|(_, c)| c);
+        let owner = format!("{} (run {:016x})", kept.collect::<String>(), env.random.next_u64());
+        let lock = DirectoryLock::take(&*env.disk, &config.data_directory, &config.owner)?;
+        let store = Arc::new(PulsarMetadata::new(broker.clone()));
+        let request = Claim {
+            directory: &config.data_directory,
+            cluster: &config.cluster_name,
+            holder: &config.owner,
+            accept_older_copy: config.accept_older_copy,
+        };
+        let id = claim(&env, store, &request).await?;
+        let max_entry = usize::try_from(config.max_entry).unwrap_or(usize::MAX);
+        let options = Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry);
+        let journal = Journal::open(env.clone(), options).await?;
+        let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry);
+        Ok(Engine(Arc::new(Inner {
+            bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
+            env,
+            owner,
+            max_entry: config.max_entry,
+            caches: Caches::new(budget),
+            journal,
+            ledgers: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            closing: OnceCell::new(),
+        })))
+    }
+
+    /// Opens a ledger for writing: resumes a half-done creation or deletion, claims the owner epoch, loads cursors. A handle that
+    /// this engine opened before under the same name is fenced.
+    ///
+    /// # Errors
+    /// `NotFound` (and not to be created), `Invalid` (name, profile, a stock topic), `Unsupported` (a profile not built yet),
+    /// `Corrupt` (an ACTIVE binding without a head, damaged records), `Fenced`, `Unavailable`, `Closed`.
+    pub async fn open_ledger(&self, request: OpenLedger) -> Result<OpenedLedger> {
+        let profile = profile(&request.profile)?;
+        let ledger = self.ledger(&request.name)?;
+        let mut handles = ledger.turn.lock().await;
+        self.check_open()?;
+        let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), request.properties);
+        let open = OpenBinding {
+            name: &request.name,
+            create: request.create_if_missing,
+            profile,
+        };
+        let binding = self.0.bindings.open(&open, &steps).await?.binding;
+        let cell = self.head(&binding).await?;
+        for old in live(&handles) {
+            let seen = cell.with(|head| head.map_or(OwnerEpoch::default(), |head| head.owner_epoch));
+            old.fence(seen.next().unwrap_or(seen));
+            // What it asked for before is done first, so that nothing of it comes after the claim.
+            old.steps_done().await;
+        }
+        let (stream, cursors) = Stream::take_over(self.parts(&binding, cell), &self.0.owner).await?;
+        let description = describe(&binding, &stream, cursors).await?;
+        self.keep(&mut handles, &stream);
+        Ok(OpenedLedger {
+            stream,
+            description: Arc::new(description),
+        })
+    }
+
     /// Opens for reading only: never claims, never creates.
-    pub async fn open_read_only(&self, name: &str) -> Result<OpenedLedger>;
+    ///
+    /// # Errors
+    /// As [`Engine::open_ledger`].
+    pub async fn open_read_only(&self, name: &str) -> Result<OpenedLedger> {
+        let ledger = self.ledger(name)?;
+        let mut handles = ledger.turn.lock().await;
+        self.check_open()?;
+        let (stream, description) = self.look(name).await?;
+        self.keep(&mut handles, &stream);
+        Ok(OpenedLedger {
+            stream,
+            description: Arc::new(description),
+        })
+    }
+
     /// Describes a ledger without opening it. `NotFound` when there is none.
-    pub async fn describe_ledger(&self, name: &str) -> Result<LedgerDescription>;
-    /// Deletes a ledger; an open stream of it is closed first. `NotFound` when there is none.
-    pub async fn delete_ledger(&self, name: &str) -> Result<()>;
-    /// Closes every stream, checkpoints, stops the lane. Idempotent.
-    pub async fn close(&self) -> Result<()>;
+    pub async fn describe_ledger(&self, name: &str) -> Result<LedgerDescription> {
+        self.check_open()?;
+        Ok(self.look(name).await?.1)
+    }
+
+    /// Deletes a ledger; open handles of it are closed first. `NotFound` when there is none. When it fails half-way, the next
+    /// delete or open goes on where it stopped.
+    pub async fn delete_ledger(&self, name: &str) -> Result<()> {
+        let ledger = self.ledger(name)?;
+        let mut handles = ledger.turn.lock().await;
+        self.check_open()?;
+        let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
+        let deleting = self.0.bindings.begin_delete(name, &steps).await?;
+        for open in live(&handles) {
+            open.close().await?;
+        }
+        handles.clear();
+        self.0.bindings.finish_delete(&deleting, &steps).await
+    }
+
+    /// Closes every stream, checkpoints, stops the lane. Idempotent: every call answers the outcome of the first.
+    ///
+    /// # Errors
+    /// The poison of the journal, or why the last checkpoint failed. The engine is closed and nothing is lost in both cases.
+    pub async fn close(&self) -> Result<()> {
+        self.0.closing.get_or_init(|| self.shut()).await.clone()
+    }
+
+    /// Why nothing is acknowledged any more, once that is so. The broker's health check must see it.
+    pub fn poisoned(&self) -> Option<Error> {
+        self.0.journal.poisoned()
+    }
+
+    /// Memory accounts: name, bytes in use, limit.
+    pub fn memory(&self) -> Vec<(&'static str, u64, u64)> {
+        self.0
+            .caches
+            .budget
+            .accounts()
+            .iter()
+            .map(|a| (a.name(), a.used(), a.limit()))
+            .collect()
+    }
+
+    async fn shut(&self) -> Result<()> {
+        let ledgers: Vec<Arc<Ledger>> = {
+            let mut ledgers = self.0.ledgers.lock();
+            ledgers.closed = true;
+            ledgers.by_name.drain().map(|(_, ledger)| ledger).collect()
+        };
+        let close_one = |ledger: Arc<Ledger>| async move {
+            // Whoever has the turn ends first; nobody takes one after this.
+            let handles = ledger.turn.lock().await;
+            join_all(live(&handles).iter().map(Stream::close)).await
+        };
+        join_all(ledgers.into_iter().map(close_one)).await;
+        let closed = self.0.journal.close().await;
+        drop(self.0.lock.lock().take());
+        closed
+    }
+
+    /// Description and reading handle of an ACTIVE ledger.
+    async fn look(&self, name: &str) -> Result<(Stream, LedgerDescription)> {
+        let binding = self.0.bindings.find(name).await?;
+        let cell = self.head(&binding).await?;
+        let stream = Stream::read_only(self.parts(&binding, cell));
+        let cursors = stream.list_cursors().await?;
+        let description = describe(&binding, &stream, cursors).await?;
+        Ok((stream, description))
+    }
+
+    /// The head of an ACTIVE binding. Without one it is corruption, never an empty ledger (L13).
+    async fn head(&self, binding: &Binding) -> Result<Arc<HeadCell>> {
+        self.0
+            .journal
+            .load(binding.stream)
+            .await?
+            .ok_or_else(|| headless(binding))
+    }
+
+    fn parts(&self, binding: &Binding, cell: Arc<HeadCell>) -> Parts {
+        Parts {
+            name: binding.name.clone(),
+            stream: binding.stream,
+            cell,
+            log: self.log(),
+            env: self.0.env.clone(),
+            caches: self.0.caches.clone(),
+            max_entry: self.0.max_entry,
+        }
+    }
+
+    fn log(&self) -> Arc<dyn Log> {
+        self.0.journal.clone()
+    }
+
+    fn ledger(&self, name: &str) -> Result<Arc<Ledger>> {
+        let mut ledgers = self.0.ledgers.lock();
+        if ledgers.closed {
+            return Err(closed());
+        }
+        if ledgers.by_name.len() >= ledgers.sweep_at.max(FIRST_SWEEP) {
+            // A name that somebody works on is kept by its turn, one with a live handle by that.
+            ledgers.by_name.retain(|_, ledger| {
+                Arc::strong_count(ledger) > 1
+                    || ledger
+                        .turn
+                        .try_lock()
+                        .is_ok_and(|handles| handles.iter().any(|handle| handle.upgrade().is_some()))
+            });
+            ledgers.sweep_at = ledgers.by_name.len().saturating_mul(2);
+        }
+        Ok(ledgers.by_name.entry(name.to_owned()).or_default().clone())
+    }
+
+    fn keep(&self, handles: &mut Vec<WeakStream>, stream: &Stream) {
+        handles.retain(|handle| handle.upgrade().is_some());
+        handles.push(stream.downgrade());
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match self.0.ledgers.lock().closed {
+            true => Err(closed()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn live(handles: &[WeakStream]) -> Vec<Stream> {
+    handles.iter().filter_map(WeakStream::upgrade).collect()
+}
+
+async fn describe(binding: &Binding, stream: &Stream, cursors: Vec<CursorState>) -> Result<LedgerDescription> {
+    let spans = stream.spans().await?;
+    let properties = stream.properties().await?;
+    let state = stream.state();
+    Ok(LedgerDescription {
+        projection: binding.projection,
+        incarnation: binding.incarnation,
+        owner_epoch: stream.owner_epoch().unwrap_or(state.owner_epoch),
+        created_millis: binding.created_millis,
+        state,
+        properties,
+        spans,
+        cursors,
+    })
+}
+
+fn profile(name: &str) -> Result<Profile> {
+    match (name, Profile::from_name(name)) {
+        ("", _) | (_, Some(Profile::LocalWalAsyncObject)) => Ok(Profile::LocalWalAsyncObject),
+        (_, Some(other)) => Err(Error::Unsupported {
+            feature: format!("profile {other}; use {}", Profile::LocalWalAsyncObject),
+        }),
+        (unknown, None) => {
+            let known: Vec<&str> = Profile::ALL.iter().map(|(_, name, _)| *name).collect();
+            Err(Error::Invalid {
+                what: format!("profile {unknown} is none of {}", known.join(", ")),
+            })
+        }
+    }
+}
+
+fn check(config: &Config) -> Result<()> {
+    let invalid = |what: &str| Err(Error::Invalid { what: what.to_owned() });
+    if config.data_directory.as_os_str().is_empty() {
+        return invalid("no data directory is named");
+    }
+    if config.cluster_name.is_empty() {
+        return invalid("no cluster is named");
+    }
+    if config.max_entry == 0 {
+        return invalid("the largest entry must be at least 1 byte");
+    }
+    Ok(())
+}
+
+fn closed() -> Error {
+    Error::Closed {
+        what: "the engine".into(),
+    }
 }

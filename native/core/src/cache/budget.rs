@@ -14,7 +14,11 @@ pub struct Account {
 impl Account {
     /// An empty account.
     pub fn new(name: &'static str, limit: u64) -> Arc<Account> {
-        Arc::new(Account { name, limit, used: AtomicU64::new(0) })
+        Arc::new(Account {
+            name,
+            limit,
+            used: AtomicU64::new(0),
+        })
     }
 
     /// Its name, as in metrics and messages.
@@ -35,8 +39,13 @@ impl Account {
     /// Reserves `bytes` before they are held; `None` when they do not fit.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Permit> {
         let fits = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        Some(Permit { account: self.clone(), bytes })
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .ok()?;
+        Some(Permit {
+            account: self.clone(),
+            bytes,
+        })
     }
 
     /// Counts bytes that a cache took in; the cache evicts until [`Account::over`] is false.
@@ -47,7 +56,11 @@ impl Account {
     /// Counts bytes that were let go.
     pub(super) fn release(&self, bytes: u64) {
         let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "account {} released {bytes} of {before} bytes", self.name);
+        debug_assert!(
+            before >= bytes,
+            "account {} released {bytes} of {before} bytes",
+            self.name
+        );
     }
 
     /// More is held than allowed.

@@ -21,12 +21,20 @@ struct Held<V> {
 
 impl<K: Ord + Copy, V: Clone> Lru<K, V> {
     pub fn new(account: Arc<Account>) -> Self {
-        Lru { account, held: BTreeMap::new(), by_use: BTreeMap::new(), clock: 0 }
+        Lru {
+            account,
+            held: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            clock: 0,
+        }
     }
 
     /// The value under the last key in `from..=to`.
     pub fn last(&mut self, from: K, to: K) -> Option<V> {
-        let (key, held) = self.held.range_mut((Bound::Included(from), Bound::Included(to))).next_back()?;
+        let (key, held) = self
+            .held
+            .range_mut((Bound::Included(from), Bound::Included(to)))
+            .next_back()?;
         self.clock += 1;
         self.by_use.remove(&held.used_at);
         self.by_use.insert(self.clock, *key);
@@ -45,11 +53,20 @@ impl<K: Ord + Copy, V: Clone> Lru<K, V> {
             return;
         }
         self.clock += 1;
-        self.held.insert(key, Held { value, bytes, used_at: self.clock });
+        self.held.insert(
+            key,
+            Held {
+                value,
+                bytes,
+                used_at: self.clock,
+            },
+        );
         self.by_use.insert(self.clock, key);
         self.account.charge(bytes);
         while self.account.over() {
-            let Some((_, oldest)) = self.by_use.first_key_value() else { break };
+            let Some((_, oldest)) = self.by_use.first_key_value() else {
+                break;
+            };
             let oldest = *oldest;
             self.remove(oldest);
         }

@@ -17,7 +17,9 @@ pub struct PageCache {
 
 impl PageCache {
     pub(super) fn new(account: Arc<Account>) -> Self {
-        PageCache { pages: Mutex::new(Lru::new(account)) }
+        PageCache {
+            pages: Mutex::new(Lru::new(account)),
+        }
     }
 
     /// The cached page that covers `offset`.
@@ -29,6 +31,8 @@ impl PageCache {
     /// Keeps a page that was read.
     pub fn insert(&self, page: Arc<CommitPage>) {
         let bytes = size_of::<CommitPage>() + page.commits.len() * size_of::<Commit>() + 128;
-        self.pages.lock().insert((page.stream, page.first()), page, bytes as u64);
+        self.pages
+            .lock()
+            .insert((page.stream, page.first()), page, bytes as u64);
     }
 }

@@ -30,7 +30,12 @@ const ENTRY_OVERHEAD: u64 = 64;
 
 impl SliceCache {
     pub(super) fn new(account: Arc<Account>) -> Self {
-        SliceCache { state: Mutex::new(State { ready: Lru::new(account), loading: HashMap::new() }) }
+        SliceCache {
+            state: Mutex::new(State {
+                ready: Lru::new(account),
+                loading: HashMap::new(),
+            }),
+        }
     }
 
     /// The slice from the cache, from a read that is under way, or from `load`, which then runs as a task of its own: whoever
@@ -52,7 +57,11 @@ impl SliceCache {
             waiting.len() == 1
         };
         if first {
-            let flight = Flight { cache: self.clone(), key, landed: false };
+            let flight = Flight {
+                cache: self.clone(),
+                key,
+                landed: false,
+            };
             let load = load();
             spawner.spawn("slice read", Box::pin(async move { flight.land(load.await) }));
         }
@@ -63,7 +72,11 @@ impl SliceCache {
         let waiting = {
             let mut state = self.state.lock();
             if let Ok(slice) = &result {
-                let bytes = slice.entries.iter().map(|e| e.entry.len() as u64 + ENTRY_OVERHEAD).sum();
+                let bytes = slice
+                    .entries
+                    .iter()
+                    .map(|e| e.entry.len() as u64 + ENTRY_OVERHEAD)
+                    .sum();
                 state.ready.insert(key, slice.clone(), bytes);
             }
             state.loading.remove(&key)
@@ -98,5 +111,7 @@ impl Drop for Flight {
 }
 
 fn gone() -> Error {
-    Error::Closed { what: "the engine that was reading a slice".into() }
+    Error::Closed {
+        what: "the engine that was reading a slice".into(),
+    }
 }

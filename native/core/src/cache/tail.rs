@@ -39,17 +39,25 @@ pub struct StreamTail {
 
 impl TailCache {
     pub(super) fn new(account: Arc<Account>) -> Self {
-        TailCache { account, order: Mutex::new(VecDeque::new()) }
+        TailCache {
+            account,
+            order: Mutex::new(VecDeque::new()),
+        }
     }
 
     /// An empty tail for a stream.
     pub fn stream(self: &Arc<Self>) -> StreamTail {
-        StreamTail { cache: self.clone(), entries: Arc::default() }
+        StreamTail {
+            cache: self.clone(),
+            entries: Arc::default(),
+        }
     }
 
     fn evict(&self) {
         while self.account.over() {
-            let Some(ticket) = self.order.lock().pop_front() else { return };
+            let Some(ticket) = self.order.lock().pop_front() else {
+                return;
+            };
             let mut entries = ticket.tail.lock();
             let mut freed = ENTRY_OVERHEAD;
             if entries.first == ticket.offset {
@@ -81,7 +89,10 @@ impl StreamTail {
             self.cache.account.charge(bytes);
             entries.entries.push_back(entry);
         }
-        self.cache.order.lock().push_back(Ticket { tail: self.entries.clone(), offset });
+        self.cache.order.lock().push_back(Ticket {
+            tail: self.entries.clone(),
+            offset,
+        });
         self.cache.evict();
     }
 
@@ -93,7 +104,12 @@ impl StreamTail {
         let most = up_to.distance_from(start)?.min(u64::from(max_entries));
         let mut bytes = 0u64;
         let mut found = Vec::new();
-        for entry in entries.entries.iter().skip(skip).take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        for entry in entries
+            .entries
+            .iter()
+            .skip(skip)
+            .take(usize::try_from(most).unwrap_or(usize::MAX))
+        {
             bytes = bytes.saturating_add(entry.len() as u64);
             if bytes > max_bytes && !found.is_empty() {
                 break;

@@ -41,7 +41,9 @@ impl AppendReply {
 impl Drop for AppendReply {
     fn drop(&mut self) {
         if let Some(receiver) = self.0.take() {
-            receiver(AppendOutcome::Unknown(Error::Unknown { what: "the append was dropped before it was settled".into() }));
+            receiver(AppendOutcome::Unknown(Error::Unknown {
+                what: "the append was dropped before it was settled".into(),
+            }));
         }
     }
 }

@@ -59,21 +59,34 @@ impl StreamHead {
 
     /// What decides on appends.
     pub fn tail(&self) -> Tail {
-        Tail { stream: self.stream, epoch: self.owner_epoch, end: self.end, terminated: self.terminated }
+        Tail {
+            stream: self.stream,
+            epoch: self.owner_epoch,
+            end: self.end,
+            terminated: self.terminated,
+        }
     }
 
     /// Bytes of all entries before the ring's oldest commit.
     pub fn bytes_before_ring(&self) -> u64 {
-        self.ring.iter().fold(self.total_bytes, |rest, commit| rest.saturating_sub(commit.bytes))
+        self.ring
+            .iter()
+            .fold(self.total_bytes, |rest, commit| rest.saturating_sub(commit.bytes))
     }
 
     /// Whether `commit` is a legal next one; the text says what is wrong. Epoch and termination are [`Tail`]'s part.
     pub fn fits(&self, commit: &Commit) -> std::result::Result<(), String> {
         if commit.start != self.end {
-            return Err(format!("commit {} starts at {}, the stream ends at {}", commit.id, commit.start, self.end));
+            return Err(format!(
+                "commit {} starts at {}, the stream ends at {}",
+                commit.id, commit.start, self.end
+            ));
         }
         if commit.count == 0 || commit.end().is_none() {
-            return Err(format!("commit {} of {} entries at {}", commit.id, commit.count, commit.start));
+            return Err(format!(
+                "commit {} of {} entries at {}",
+                commit.id, commit.count, commit.start
+            ));
         }
         if commit.id == CommitId::NONE || commit.id == self.last_commit {
             return Err(format!("commit id {} is none or used", commit.id));
@@ -91,7 +104,12 @@ impl StreamHead {
     /// When the commit does not [fit](StreamHead::fits): going on would break the stream for good (L4).
     pub fn commit(&mut self, commit: Commit) -> Option<Fold> {
         let fits = self.fits(&commit);
-        assert!(fits.is_ok(), "stream {}: {}", self.stream, fits.err().unwrap_or_default());
+        assert!(
+            fits.is_ok(),
+            "stream {}: {}",
+            self.stream,
+            fits.err().unwrap_or_default()
+        );
         let fold = (self.ring.len() >= RING).then(|| Fold {
             bytes_before: self.bytes_before_ring(),
             commits: self.ring.drain(..FOLD).collect(),
@@ -124,14 +142,26 @@ impl HeadChange {
         let name = || format!("stream {stream}");
         let Some(head) = head else {
             return match self {
-                HeadChange::Create { stream, incarnation, created_millis } => {
-                    Ok(Changed::Head(Box::new(StreamHead::new(*stream, *incarnation, *created_millis))))
-                }
+                HeadChange::Create {
+                    stream,
+                    incarnation,
+                    created_millis,
+                } => Ok(Changed::Head(Box::new(StreamHead::new(
+                    *stream,
+                    *incarnation,
+                    *created_millis,
+                )))),
                 HeadChange::Delete { .. } => Ok(Changed::Nothing),
                 _ => Err(Error::NotFound { what: name() }),
             };
         };
-        let own = |epoch: OwnerEpoch| if epoch == head.owner_epoch { Ok(()) } else { Err(fenced(stream, head.owner_epoch)) };
+        let own = |epoch: OwnerEpoch| {
+            if epoch == head.owner_epoch {
+                Ok(())
+            } else {
+                Err(fenced(stream, head.owner_epoch))
+            }
+        };
         let mut next = head.clone();
         match self {
             HeadChange::Create { .. } => return Err(Error::AlreadyExists { what: name() }),
@@ -139,11 +169,18 @@ impl HeadChange {
                 next.owner_epoch = head.owner_epoch.next().ok_or_else(|| used_up(stream, "owner epochs"))?;
                 next.owner.clone_from(owner);
             }
-            HeadChange::Trim { epoch, before, trimmed_bytes } => {
+            HeadChange::Trim {
+                epoch,
+                before,
+                trimmed_bytes,
+            } => {
                 own(*epoch)?;
                 if *before > head.end {
                     return Err(Error::Invalid {
-                        what: format!("stream {stream}: trim to {before} lies past the committed end {}", head.end),
+                        what: format!(
+                            "stream {stream}: trim to {before} lies past the committed end {}",
+                            head.end
+                        ),
                     });
                 }
                 if *before <= head.trim {
@@ -175,5 +212,7 @@ impl HeadChange {
 }
 
 fn used_up(stream: StreamId, what: &str) -> Error {
-    Error::Internal { what: format!("stream {stream} has used up its {what}") }
+    Error::Internal {
+        what: format!("stream {stream} has used up its {what}"),
+    }
 }

@@ -14,12 +14,18 @@ pub struct HeadCell {
 impl HeadCell {
     /// A cell that publishes `head`.
     pub fn new(head: StreamHead) -> Self {
-        HeadCell { head: RwLock::new(Some(head)), changed: Notify::new() }
+        HeadCell {
+            head: RwLock::new(Some(head)),
+            changed: Notify::new(),
+        }
     }
 
     /// A cell without a head: the stream does not exist, or not yet.
     pub fn empty() -> Self {
-        HeadCell { head: RwLock::new(None), changed: Notify::new() }
+        HeadCell {
+            head: RwLock::new(None),
+            changed: Notify::new(),
+        }
     }
 
     /// Looks at the head; `None` once the stream is deleted.

@@ -33,8 +33,8 @@ pub enum HeadChange {
         /// The asking owner.
         epoch: OwnerEpoch,
     },
-    /// Removes the head, and with it the stream and its commit pages (the log's own records). Cursors and properties that hang on
-    /// it are the caller's to remove afterwards. A stream without a head: only pages that a crash left behind are removed.
+    /// Removes the head, and with it the stream. Idempotent. What hangs on it (commit pages, cursors, properties) is the caller's to
+    /// remove afterwards from the log's store.
     Delete {
         /// The asking owner; `None` for a delete that follows a binding in state DELETING (it fences every owner).
         epoch: Option<OwnerEpoch>,

@@ -24,7 +24,10 @@ impl Tail {
             return Err(fenced(self.stream, self.epoch));
         }
         if self.terminated {
-            return Err(Error::Terminated { stream: self.stream, end: self.end });
+            return Err(Error::Terminated {
+                stream: self.stream,
+                end: self.end,
+            });
         }
         if offset > self.end {
             return Err(Error::Suspended {
@@ -33,11 +36,16 @@ impl Tail {
             });
         }
         if offset < self.end {
-            let what = format!("stream {}: append at offset {offset}, below the end {}", self.stream, self.end);
+            let what = format!(
+                "stream {}: append at offset {offset}, below the end {}",
+                self.stream, self.end
+            );
             return Err(Error::Internal { what });
         }
         if offset.checked_add(1).is_none() {
-            return Err(Error::Invalid { what: format!("stream {} has used up its offsets", self.stream) });
+            return Err(Error::Invalid {
+                what: format!("stream {} has used up its offsets", self.stream),
+            });
         }
         Ok(())
     }
@@ -52,7 +60,10 @@ impl Tail {
 
 /// The verdict on an owner that is not the head's (L5).
 pub(super) fn fenced(stream: StreamId, by_epoch: OwnerEpoch) -> Error {
-    Error::Fenced { what: format!("stream {stream}"), by_epoch }
+    Error::Fenced {
+        what: format!("stream {stream}"),
+        by_epoch,
+    }
 }
 
 #[cfg(test)]
@@ -61,11 +72,18 @@ mod tests {
     use crate::error::ErrorCode;
 
     fn tail() -> Tail {
-        Tail { stream: StreamId::new(1), epoch: OwnerEpoch::new(3), end: Offset::new(10), terminated: false }
+        Tail {
+            stream: StreamId::new(1),
+            epoch: OwnerEpoch::new(3),
+            end: Offset::new(10),
+            terminated: false,
+        }
     }
 
     fn code(tail: Tail, epoch: u64, offset: u64) -> Option<ErrorCode> {
-        tail.check(OwnerEpoch::new(epoch), Offset::new(offset)).err().map(|e| e.code())
+        tail.check(OwnerEpoch::new(epoch), Offset::new(offset))
+            .err()
+            .map(|e| e.code())
     }
 
     #[test]
@@ -73,7 +91,17 @@ mod tests {
         assert_eq!(code(tail(), 3, 10), None);
         assert_eq!(code(tail(), 2, 10), Some(ErrorCode::Fenced));
         assert_eq!(code(tail(), 4, 10), Some(ErrorCode::Fenced));
-        assert_eq!(code(Tail { terminated: true, ..tail() }, 2, 10), Some(ErrorCode::Fenced));
+        assert_eq!(
+            code(
+                Tail {
+                    terminated: true,
+                    ..tail()
+                },
+                2,
+                10
+            ),
+            Some(ErrorCode::Fenced)
+        );
     }
 
     #[test]
@@ -88,12 +116,25 @@ mod tests {
 
     #[test]
     fn terminated_stream_takes_nothing() {
-        assert_eq!(code(Tail { terminated: true, ..tail() }, 3, 10), Some(ErrorCode::Terminated));
+        assert_eq!(
+            code(
+                Tail {
+                    terminated: true,
+                    ..tail()
+                },
+                3,
+                10
+            ),
+            Some(ErrorCode::Terminated)
+        );
     }
 
     #[test]
     fn last_offset_of_the_range_is_refused_instead_of_wrapping() {
-        let full = Tail { end: Offset::MAX, ..tail() };
+        let full = Tail {
+            end: Offset::MAX,
+            ..tail()
+        };
         assert_eq!(code(full, 3, Offset::MAX.get()), Some(ErrorCode::Invalid));
     }
 }

@@ -125,12 +125,19 @@ fn l05_every_change_of_an_old_owner_is_fenced() {
     assert_eq!(first.owner_epoch, old);
     let second = changed(&first, HeadChange::Claim { owner: "b".into() });
     for change in [
-        HeadChange::Trim { epoch: old, before: Offset::ZERO, trimmed_bytes: 0 },
+        HeadChange::Trim {
+            epoch: old,
+            before: Offset::ZERO,
+            trimmed_bytes: 0,
+        },
         HeadChange::Terminate { epoch: old },
         HeadChange::Delete { epoch: Some(old) },
     ] {
         let error = change.judge(STREAM, Some(&second)).unwrap_err();
-        assert!(matches!(error, crate::Error::Fenced { by_epoch, .. } if by_epoch == OwnerEpoch::new(2)), "{error}");
+        assert!(
+            matches!(error, crate::Error::Fenced { by_epoch, .. } if by_epoch == OwnerEpoch::new(2)),
+            "{error}"
+        );
     }
 }
 
@@ -139,22 +146,52 @@ fn repeated_change_changes_nothing() {
     let mut live = changed(&head(), HeadChange::Claim { owner: "a".into() });
     live.commit(commit(1, 0, 4, 40));
     let epoch = live.owner_epoch;
-    let trim = HeadChange::Trim { epoch, before: Offset::new(2), trimmed_bytes: 20 };
+    let trim = HeadChange::Trim {
+        epoch,
+        before: Offset::new(2),
+        trimmed_bytes: 20,
+    };
     let trimmed = changed(&live, trim.clone());
     assert_eq!(trim.judge(STREAM, Some(&trimmed)).unwrap(), Changed::Nothing);
     let ended = changed(&trimmed, HeadChange::Terminate { epoch });
-    assert_eq!(HeadChange::Terminate { epoch }.judge(STREAM, Some(&ended)).unwrap(), Changed::Nothing);
-    assert_eq!(HeadChange::Delete { epoch: Some(epoch) }.judge(STREAM, Some(&ended)).unwrap(), Changed::Deleted);
-    assert_eq!(HeadChange::Delete { epoch: Some(epoch) }.judge(STREAM, None).unwrap(), Changed::Nothing);
+    assert_eq!(
+        HeadChange::Terminate { epoch }.judge(STREAM, Some(&ended)).unwrap(),
+        Changed::Nothing
+    );
+    assert_eq!(
+        HeadChange::Delete { epoch: Some(epoch) }
+            .judge(STREAM, Some(&ended))
+            .unwrap(),
+        Changed::Deleted
+    );
+    assert_eq!(
+        HeadChange::Delete { epoch: Some(epoch) }.judge(STREAM, None).unwrap(),
+        Changed::Nothing
+    );
 }
 
 #[test]
 fn change_of_a_missing_or_existing_stream_is_refused_by_name() {
-    let create = HeadChange::Create { stream: STREAM, incarnation: Incarnation::new(1), created_millis: 5 };
+    let create = HeadChange::Create {
+        stream: STREAM,
+        incarnation: Incarnation::new(1),
+        created_millis: 5,
+    };
     assert_eq!(create.judge(STREAM, None).unwrap(), Changed::Head(Box::new(head())));
     assert_eq!(refusal(Some(&head()), create), ErrorCode::AlreadyExists);
-    assert_eq!(refusal(None, HeadChange::Claim { owner: "a".into() }), ErrorCode::NotFound);
-    assert_eq!(refusal(None, HeadChange::Terminate { epoch: OwnerEpoch::new(0) }), ErrorCode::NotFound);
+    assert_eq!(
+        refusal(None, HeadChange::Claim { owner: "a".into() }),
+        ErrorCode::NotFound
+    );
+    assert_eq!(
+        refusal(
+            None,
+            HeadChange::Terminate {
+                epoch: OwnerEpoch::new(0)
+            }
+        ),
+        ErrorCode::NotFound
+    );
 }
 
 #[test]
@@ -162,9 +199,20 @@ fn trim_past_the_end_is_refused_and_trim_to_the_end_counts_every_byte() {
     let mut live = head();
     live.commit(commit(1, 0, 4, 41));
     let epoch = live.owner_epoch;
-    let past = HeadChange::Trim { epoch, before: Offset::new(5), trimmed_bytes: 0 };
+    let past = HeadChange::Trim {
+        epoch,
+        before: Offset::new(5),
+        trimmed_bytes: 0,
+    };
     assert_eq!(refusal(Some(&live), past), ErrorCode::Invalid);
-    let all = changed(&live, HeadChange::Trim { epoch, before: Offset::new(4), trimmed_bytes: 7 });
+    let all = changed(
+        &live,
+        HeadChange::Trim {
+            epoch,
+            before: Offset::new(4),
+            trimmed_bytes: 7,
+        },
+    );
     assert_eq!(all.trimmed_bytes, 41);
     assert_eq!(all.ring.len(), 1, "the last commit stays readable");
 }

@@ -34,7 +34,13 @@ pub(super) struct Change {
 
 impl Draft {
     pub fn of(stream: StreamId, epoch: OwnerEpoch, root: Option<&CursorRoot>) -> Draft {
-        Draft { stream, epoch, root: root.cloned(), changed: BTreeMap::new(), replaced: Vec::new() }
+        Draft {
+            stream,
+            epoch,
+            root: root.cloned(),
+            changed: BTreeMap::new(),
+            replaced: Vec::new(),
+        }
     }
 
     /// Applies one update. An error leaves the draft as it was.
@@ -43,7 +49,9 @@ impl Draft {
         match (&self.root, update.create) {
             (None, false) => return Err(missing(&update.name, self.stream)),
             (Some(_), true) => {
-                return Err(Error::AlreadyExists { what: format!("cursor {} of stream {}", update.name, self.stream) });
+                return Err(Error::AlreadyExists {
+                    what: format!("cursor {} of stream {}", update.name, self.stream),
+                });
             }
             _ => {}
         }
@@ -76,7 +84,11 @@ impl Draft {
             self.replaced.push(page_key(root, &name)?);
         }
         self.changed.retain(|page, _| stays(*page));
-        for page in update.pages.iter().filter(|page| page.page_no >= first_live && !page.is_empty()) {
+        for page in update
+            .pages
+            .iter()
+            .filter(|page| page.page_no >= first_live && !page.is_empty())
+        {
             self.changed.insert(page.page_no, page.clone());
         }
         Ok(())
@@ -85,7 +97,9 @@ impl Draft {
     /// The root and pages to write. `Invalid` when something is too large to be stored.
     pub fn finish(self, random: &dyn Random) -> Result<Change> {
         let Some(mut root) = self.root else {
-            return Err(Error::Internal { what: "a cursor draft without an update".into() });
+            return Err(Error::Internal {
+                what: "a cursor draft without an update".into(),
+            });
         };
         let mut written = Vec::new();
         for page in self.changed.values() {
@@ -106,7 +120,11 @@ impl Draft {
         root.pages.sort_unstable_by_key(|name| (name.page, name.chunk));
         root.owner_epoch = self.epoch;
         root.ack_epoch = root.ack_epoch.saturating_add(1);
-        Ok(Change { root, pages: written, replaced: self.replaced })
+        Ok(Change {
+            root,
+            pages: written,
+            replaced: self.replaced,
+        })
     }
 }
 
@@ -115,5 +133,7 @@ pub(super) fn page_key(root: &CursorRoot, name: &PageName) -> Result<Key> {
 }
 
 pub(super) fn missing(name: &str, stream: StreamId) -> Error {
-    Error::NotFound { what: format!("cursor {name} of stream {stream}") }
+    Error::NotFound {
+        what: format!("cursor {name} of stream {stream}"),
+    }
 }

@@ -31,7 +31,12 @@ pub(super) struct Claimed {
 }
 
 /// Takes every root for `epoch`, then loads the pages: an older owner's persist that comes later fails on the root's version.
-pub(super) async fn claim(env: &Env, store: &dyn MetadataStore, stream: StreamId, epoch: OwnerEpoch) -> Result<Claimed> {
+pub(super) async fn claim(
+    env: &Env,
+    store: &dyn MetadataStore,
+    stream: StreamId,
+    epoch: OwnerEpoch,
+) -> Result<Claimed> {
     let mut claimed: Vec<(CursorRoot, Version)> = Vec::new();
     let mut open: Vec<(Key, Versioned)> = scan_all(store, RecordType::CursorRoot, stream).await?;
     let mut tries = 0;
@@ -41,14 +46,21 @@ pub(super) async fn claim(env: &Env, store: &dyn MetadataStore, stream: StreamId
         for (key, stored) in open.drain(..) {
             let mut root = CursorRoot::decode(&key, &stored.value)?;
             if root.owner_epoch > epoch {
-                return Err(Error::Fenced { what: format!("cursor {} of stream {stream}", root.name), by_epoch: root.owner_epoch });
+                return Err(Error::Fenced {
+                    what: format!("cursor {} of stream {stream}", root.name),
+                    by_epoch: root.owner_epoch,
+                });
             }
             if root.owner_epoch == epoch {
                 claimed.push((root, stored.version));
                 continue;
             }
             root.owner_epoch = epoch;
-            batch.push(Write { key: key.clone(), expected: Expected::Version(stored.version), value: Some(root.encode()?) });
+            batch.push(Write {
+                key: key.clone(),
+                expected: Expected::Version(stored.version),
+                value: Some(root.encode()?),
+            });
             roots.push((key, root));
         }
         if batch.is_empty() {
@@ -65,7 +77,9 @@ pub(super) async fn claim(env: &Env, store: &dyn MetadataStore, stream: StreamId
         }
         tries += 1;
         if tries > MAX_TRIES {
-            return Err(Error::Conflict { what: format!("the cursors of stream {stream}") });
+            return Err(Error::Conflict {
+                what: format!("the cursors of stream {stream}"),
+            });
         }
     }
     claimed.sort_unstable_by(|(a, _), (b, _)| a.name.cmp(&b.name));
@@ -81,16 +95,26 @@ pub(super) async fn claim(env: &Env, store: &dyn MetadataStore, stream: StreamId
     for (key, stored) in scan_all(store, RecordType::CursorPage, stream).await? {
         match named.contains(&key) {
             true => drop(pages.insert(key, stored)),
-            false => orphans.push(Write { key, expected: Expected::Version(stored.version), value: None }),
+            false => orphans.push(Write {
+                key,
+                expected: Expected::Version(stored.version),
+                value: None,
+            }),
         }
     }
-    let states = claimed.iter().map(|(root, _)| state(root, |key| pages.get(key).cloned())).collect::<Result<_>>()?;
+    let states = claimed
+        .iter()
+        .map(|(root, _)| state(root, |key| pages.get(key).cloned()))
+        .collect::<Result<_>>()?;
     if !orphans.is_empty() {
         tracing::debug!(%stream, count = orphans.len(), "removing cursor pages that no root names");
         // What stays is found again by the next claim.
         drop(store.write(orphans).await);
     }
-    let known = claimed.into_iter().map(|(root, version)| (root.name.clone(), Known::At(Box::new(root), version))).collect();
+    let known = claimed
+        .into_iter()
+        .map(|(root, version)| (root.name.clone(), Known::At(Box::new(root), version)))
+        .collect();
     Ok(Claimed { known, states })
 }
 
@@ -143,13 +167,21 @@ fn state(root: &CursorRoot, find: impl Fn(&Key) -> Option<Versioned>) -> Result<
             place: format!("key {key}"),
             detail,
         };
-        let Some(stored) = find(&key) else { return Err(corrupt("a page that the cursor's root names is missing".into())) };
+        let Some(stored) = find(&key) else {
+            return Err(corrupt("a page that the cursor's root names is missing".into()));
+        };
         if stored.value.len() as u64 != u64::from(name.bytes) || crc32c::crc32c(&stored.value) != name.crc32c {
             return Err(corrupt("a page is not the one that the cursor's root names".into()));
         }
-        parts.entry(name.page).or_default().push(CursorPage::decode(&key, &stored.value)?);
+        parts
+            .entry(name.page)
+            .or_default()
+            .push(CursorPage::decode(&key, &stored.value)?);
     }
-    let pages: Vec<AckPage> = parts.into_iter().map(|(page, parts)| pages::join(page, parts)).collect::<Result<_>>()?;
+    let pages: Vec<AckPage> = parts
+        .into_iter()
+        .map(|(page, parts)| pages::join(page, parts))
+        .collect::<Result<_>>()?;
     Ok(CursorState {
         name: root.name.clone(),
         mark_delete_end: root.mark_delete_end,

@@ -7,7 +7,8 @@
 //! Keeps: L5 (each root takes the owner epoch before it is loaded, and every update names the version it replaces), L15 (the
 //! conditional update of the root is the commit; pages are durable before it and reclaimed after it). A cursor that cannot be read
 //! is an error, never an empty cursor.
-//! Does not: keep acks in memory or judge them (the facade does).
+//! Does not: keep acks in memory or judge them (the facade does); guard against a copy of a *create* that arrives only after the
+//! cursor was deleted again: a provider that holds cursors applies the writes of one key in the order they were sent.
 
 mod draft;
 mod load;
@@ -88,9 +89,23 @@ impl Cursors {
         epoch: OwnerEpoch,
     ) -> Result<(Arc<Cursors>, Vec<CursorState>)> {
         let claimed = load::claim(&env, &*store, stream, epoch).await?;
-        let slots = claimed.known.into_iter().map(|(name, known)| (name, Slot::new(&env, known))).collect();
+        let slots = claimed
+            .known
+            .into_iter()
+            .map(|(name, known)| (name, Slot::new(&env, known)))
+            .collect();
         let state = Mutex::new(State { slots, stopped: None });
-        Ok((Arc::new(Cursors { stream, epoch, env, cell, store, state }), claimed.states))
+        Ok((
+            Arc::new(Cursors {
+                stream,
+                epoch,
+                env,
+                cell,
+                store,
+                state,
+            }),
+            claimed.states,
+        ))
     }
 
     /// Queues an update before it returns; answers after durability.
@@ -112,7 +127,13 @@ impl Cursors {
     /// Resolves when no request is queued or in flight.
     pub async fn idle(&self) {
         loop {
-            let busy: Vec<Arc<Sequence>> = self.state.lock().slots.values().map(|slot| slot.steps.clone()).collect();
+            let busy: Vec<Arc<Sequence>> = self
+                .state
+                .lock()
+                .slots
+                .values()
+                .map(|slot| slot.steps.clone())
+                .collect();
             for steps in busy {
                 steps.idle().await;
             }
@@ -143,7 +164,11 @@ impl Cursors {
             drop(steps.run(async move { cursors.work(&name).await }));
         }
         Box::pin(async move {
-            answer.await.unwrap_or_else(|_| Err(Error::Internal { what: "a persist ended without an answer".into() }))
+            answer.await.unwrap_or_else(|_| {
+                Err(Error::Internal {
+                    what: "a persist ended without an answer".into(),
+                })
+            })
         })
     }
 
@@ -151,9 +176,14 @@ impl Cursors {
     async fn work(self: Arc<Self>, name: &str) -> Result<()> {
         let (requests, mut known) = {
             let mut state = self.state.lock();
-            let Some(slot) = state.slots.get_mut(name) else { return Ok(()) };
+            let Some(slot) = state.slots.get_mut(name) else {
+                return Ok(());
+            };
             // If this step dies, the next one reads the root again.
-            (std::mem::take(&mut slot.waiting), std::mem::replace(&mut slot.known, Known::Unsure))
+            (
+                std::mem::take(&mut slot.waiting),
+                std::mem::replace(&mut slot.known, Known::Unsure),
+            )
         };
         let mut run: Vec<(CursorUpdate, oneshot::Sender<Result<()>>)> = Vec::new();
         for Request { wish, reply } in requests {
@@ -194,37 +224,50 @@ impl Cursors {
                 }
             };
             let mut draft = Draft::of(self.stream, self.epoch, before.as_ref());
-            let mut accepted = Vec::new();
+            let mut changes = false;
+            let mut judged = Vec::new();
             for (update, reply) in run {
-                match self.check(&update).and_then(|()| draft.apply(&update, self.env.clock.wall_millis())) {
-                    Ok(()) => accepted.push((update, reply)),
-                    Err(error) => answer(reply, Err(error)),
+                match self
+                    .check(&update)
+                    .and_then(|()| draft.apply(&update, self.env.clock.wall_millis()))
+                {
+                    // Bad input is bad whatever becomes of the others.
+                    Err(error @ Error::Invalid { .. }) => answer(reply, Err(error)),
+                    verdict => {
+                        changes |= verdict.is_ok();
+                        judged.push((update, reply, verdict));
+                    }
                 }
             }
             let unchanged = match (before, version) {
                 (Some(root), Some(version)) => Known::At(Box::new(root), version),
                 _ => Known::Absent,
             };
-            if accepted.is_empty() {
-                return unchanged;
-            }
-            let failed = match self.commit(draft, version).await {
-                Ok(Committed::At(root, version)) => {
-                    accepted.into_iter().for_each(|(_, reply)| answer(reply, Ok(())));
-                    return Known::At(root, version);
-                }
+            let committed = match changes {
+                true => self.commit(draft, version).await,
+                false => Ok(Committed::Nothing),
+            };
+            // A verdict may rest on the updates before it, so it is given only with theirs.
+            let (after, error) = match committed {
                 Ok(Committed::Lost) => {
                     // Either a newer owner's root, or an earlier attempt of ours that arrived late: the next look tells.
-                    (known, run) = (Known::Unsure, accepted);
+                    known = Known::Unsure;
+                    run = judged.into_iter().map(|(update, reply, _)| (update, reply)).collect();
                     continue;
                 }
-                Err(error) => error,
+                Ok(Committed::At(root, version)) => (Known::At(root, version), None),
+                Ok(Committed::Nothing) => (unchanged, None),
+                Err(error @ Error::Unknown { .. }) => (Known::Unsure, Some(error)),
+                Err(error) => (unchanged, Some(error)),
             };
-            let certain = !matches!(failed, Error::Unknown { .. });
-            accepted.into_iter().for_each(|(_, reply)| answer(reply, Err(failed.clone())));
-            return if certain { unchanged } else { Known::Unsure };
+            for (_, reply, verdict) in judged {
+                answer(reply, error.clone().map_or(verdict, Err));
+            }
+            return after;
         }
-        let error = Error::Conflict { what: format!("cursor {name} of stream {}", self.stream) };
+        let error = Error::Conflict {
+            what: format!("cursor {name} of stream {}", self.stream),
+        };
         run.into_iter().for_each(|(_, reply)| answer(reply, Err(error.clone())));
         Known::Unsure
     }
@@ -233,7 +276,11 @@ impl Cursors {
     async fn settle(&self, name: &str, known: Known) -> Result<(Option<CursorRoot>, Option<Version>)> {
         let by_epoch = self.cell.with(|head| head.map(|head| head.owner_epoch));
         match by_epoch {
-            None => return Err(Error::NotFound { what: format!("stream {}", self.stream) }),
+            None => {
+                return Err(Error::NotFound {
+                    what: format!("stream {}", self.stream),
+                })
+            }
             Some(by_epoch) if by_epoch > self.epoch => return Err(self.fenced(name, by_epoch)),
             Some(_) => {}
         }
@@ -242,7 +289,9 @@ impl Cursors {
             Known::At(root, version) => Ok((Some(*root), Some(version))),
             Known::Unsure => {
                 let key = Key::cursor_root(self.stream, name)?;
-                let Some(Versioned { value, version }) = self.store.get(key.clone()).await? else { return Ok((None, None)) };
+                let Some(Versioned { value, version }) = self.store.get(key.clone()).await? else {
+                    return Ok((None, None));
+                };
                 let root = CursorRoot::decode(&key, &value)?;
                 if root.owner_epoch > self.epoch {
                     return Err(self.fenced(name, root.owner_epoch));
@@ -278,7 +327,9 @@ impl Cursors {
             self.reclaim(new_pages).await;
             return Err(error);
         }
-        let verdict = write_settled(&*self.store, &*self.env.clock, vec![root_write]).await.pop();
+        let verdict = write_settled(&*self.store, &*self.env.clock, vec![root_write])
+            .await
+            .pop();
         match verdict {
             Some(Verdict::Applied(version)) => {
                 self.reclaim(change.replaced).await;
@@ -293,10 +344,15 @@ impl Cursors {
                 Err(error)
             }
             // The root may still arrive and names the pages: they stay.
-            Some(Verdict::Unknown(error)) => {
-                Err(Error::Unknown { what: format!("persist of cursor {} of stream {}: {error}", change.root.name, self.stream) })
-            }
-            None => Err(Error::Internal { what: "a metadata store gave no verdict".into() }),
+            Some(Verdict::Unknown(error)) => Err(Error::Unknown {
+                what: format!(
+                    "persist of cursor {} of stream {}: {error}",
+                    change.root.name, self.stream
+                ),
+            }),
+            None => Err(Error::Internal {
+                what: "a metadata store gave no verdict".into(),
+            }),
         }
     }
 
@@ -307,12 +363,20 @@ impl Cursors {
             let mut bytes = 0;
             while let Some((key, value)) = pages.next_if(|_| bytes < BATCH_BYTES) {
                 bytes += value.len();
-                batch.push(Write { key, expected: Expected::Absent, value: Some(value) });
+                batch.push(Write {
+                    key,
+                    expected: Expected::Absent,
+                    value: Some(value),
+                });
             }
             for verdict in write_settled(&*self.store, &*self.env.clock, batch).await {
                 match verdict {
                     Verdict::Applied(_) => {}
-                    Verdict::Conflict(_) => return Err(Error::Internal { what: "the version of a cursor page is used".into() }),
+                    Verdict::Conflict(_) => {
+                        return Err(Error::Internal {
+                            what: "the version of a cursor page is used".into(),
+                        })
+                    }
                     // No root names the page, so a copy that arrives later changes nothing: certainly not persisted.
                     Verdict::Refused(error) | Verdict::Unknown(error) => return Err(error),
                 }
@@ -326,7 +390,14 @@ impl Cursors {
         if pages.is_empty() {
             return;
         }
-        let batch = pages.into_iter().map(|key| Write { key, expected: Expected::Any, value: None }).collect();
+        let batch = pages
+            .into_iter()
+            .map(|key| Write {
+                key,
+                expected: Expected::Any,
+                value: None,
+            })
+            .collect();
         for verdict in self.store.write(batch).await {
             if let Verdict::Refused(error) | Verdict::Unknown(error) = verdict {
                 tracing::debug!(stream = %self.stream, %error, "an old cursor page stays until the next open");
@@ -346,10 +417,20 @@ impl Cursors {
                 Ok(key) => key,
                 Err(error) => return (Known::Unsure, Err(error)),
             };
-            let write = Write { key, expected: Expected::Version(version), value: None };
+            let write = Write {
+                key,
+                expected: Expected::Version(version),
+                value: None,
+            };
             match write_settled(&*self.store, &*self.env.clock, vec![write]).await.pop() {
                 Some(Verdict::Applied(_)) | Some(Verdict::Conflict(None)) => {
-                    self.reclaim(root.pages.iter().filter_map(|page| draft::page_key(&root, page).ok()).collect()).await;
+                    self.reclaim(
+                        root.pages
+                            .iter()
+                            .filter_map(|page| draft::page_key(&root, page).ok())
+                            .collect(),
+                    )
+                    .await;
                     return (Known::Absent, Ok(()));
                 }
                 Some(Verdict::Conflict(Some(_))) => known = Known::Unsure,
@@ -358,26 +439,47 @@ impl Cursors {
                     let what = format!("deletion of cursor {name} of stream {}: {error}", self.stream);
                     return (Known::Unsure, Err(Error::Unknown { what }));
                 }
-                None => return (Known::Unsure, Err(Error::Internal { what: "a metadata store gave no verdict".into() })),
+                None => {
+                    return (
+                        Known::Unsure,
+                        Err(Error::Internal {
+                            what: "a metadata store gave no verdict".into(),
+                        }),
+                    )
+                }
             }
         }
-        (Known::Unsure, Err(Error::Conflict { what: format!("cursor {name} of stream {}", self.stream) }))
+        (
+            Known::Unsure,
+            Err(Error::Conflict {
+                what: format!("cursor {name} of stream {}", self.stream),
+            }),
+        )
     }
 
     fn fenced(&self, name: &str, by_epoch: OwnerEpoch) -> Error {
-        Error::Fenced { what: format!("cursor {name} of stream {}", self.stream), by_epoch }
+        Error::Fenced {
+            what: format!("cursor {name} of stream {}", self.stream),
+            by_epoch,
+        }
     }
 }
 
 enum Committed {
     At(Box<CursorRoot>, Version),
+    /// There was nothing to commit.
+    Nothing,
     /// The root is not the one that was built on.
     Lost,
 }
 
 impl Slot {
     fn new(env: &Env, known: Known) -> Slot {
-        Slot { known, waiting: Vec::new(), steps: Sequence::new(env.spawner.clone()) }
+        Slot {
+            known,
+            waiting: Vec::new(),
+            steps: Sequence::new(env.spawner.clone()),
+        }
     }
 }
 

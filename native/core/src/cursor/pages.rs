@@ -22,22 +22,43 @@ const MAX_PROPERTY_BYTES: usize = 1 << 20;
 
 /// Whether an update can be stored, before anything is: bad input is the caller's, and must not fail the updates beside it.
 pub(super) fn check(update: &CursorUpdate) -> Result<()> {
-    let invalid = |what: String| Err(Error::Invalid { what: format!("cursor {}: {what}", update.name) });
-    let position = update.position_properties.iter().flatten().map(|(name, _)| name.len() + 8);
-    let texts = update.cursor_properties.iter().flatten().map(|(name, value)| name.len() + value.len());
+    let invalid = |what: String| {
+        Err(Error::Invalid {
+            what: format!("cursor {}: {what}", update.name),
+        })
+    };
+    let position = update
+        .position_properties
+        .iter()
+        .flatten()
+        .map(|(name, _)| name.len() + 8);
+    let texts = update
+        .cursor_properties
+        .iter()
+        .flatten()
+        .map(|(name, value)| name.len() + value.len());
     let properties: usize = position.chain(texts).sum();
     if properties > MAX_PROPERTY_BYTES {
-        return invalid(format!("properties of {properties} bytes; at most {MAX_PROPERTY_BYTES} are allowed"));
+        return invalid(format!(
+            "properties of {properties} bytes; at most {MAX_PROPERTY_BYTES} are allowed"
+        ));
     }
     let mut seen = BTreeSet::new();
     for page in &update.pages {
         if page.page_no > Offset::MAX.get() >> 16 || !seen.insert(page.page_no) {
-            return invalid(format!("page {} is listed twice or past the range of offsets", page.page_no));
+            return invalid(format!(
+                "page {} is listed twice or past the range of offsets",
+                page.page_no
+            ));
         }
         if let Err(why) = bitmap(page) {
             return invalid(format!("page {}: {why}", page.page_no));
         }
-        if let Some((low, words)) = page.batches.iter().find(|(_, w)| w.is_empty() || w.len() > MAX_BATCH_WORDS) {
+        if let Some((low, words)) = page
+            .batches
+            .iter()
+            .find(|(_, w)| w.is_empty() || w.len() > MAX_BATCH_WORDS)
+        {
             return invalid(format!(
                 "page {}: batch {low} has {} words; 1 to {MAX_BATCH_WORDS} are allowed",
                 page.page_no,
@@ -53,7 +74,10 @@ fn bitmap(page: &AckPage) -> std::result::Result<RoaringBitmap, String> {
         return Ok(RoaringBitmap::new());
     }
     if page.acked.len() > MAX_ACKED_BYTES {
-        return Err(format!("an ack bitmap of {} bytes; at most {MAX_ACKED_BYTES} are allowed", page.acked.len()));
+        return Err(format!(
+            "an ack bitmap of {} bytes; at most {MAX_ACKED_BYTES} are allowed",
+            page.acked.len()
+        ));
     }
     let mut rest = &page.acked[..];
     let bitmap = RoaringBitmap::deserialize_from(&mut rest).map_err(|e| format!("the ack bitmap: {e}"))?;
@@ -76,7 +100,15 @@ pub(super) struct Part {
 impl Part {
     pub fn record(self, stream: StreamId, name: &str, page: u64, version: u64) -> CursorPage {
         let Part { chunk, acked, batches } = self;
-        CursorPage { stream, name: name.to_owned(), page, chunk, version, acked, batches }
+        CursorPage {
+            stream,
+            name: name.to_owned(),
+            page,
+            chunk,
+            version,
+            acked,
+            batches,
+        }
     }
 }
 
@@ -97,10 +129,19 @@ pub(super) fn cut(page: &AckPage) -> Result<Vec<Part>> {
     }
     if groups.len() == 1 && page.acked.len() <= PLAIN_BYTES {
         let batches = groups.pop().map(|(_, batches)| batches).unwrap_or_default();
-        return Ok(vec![Part { chunk: 0, acked: page.acked.clone(), batches }]);
+        return Ok(vec![Part {
+            chunk: 0,
+            acked: page.acked.clone(),
+            batches,
+        }]);
     }
     let all = bitmap(page).map_err(|what| Error::Invalid { what })?;
-    let ends: Vec<u32> = groups.iter().skip(1).map(|(chunk, _)| u32::from(*chunk)).chain([1 << 16]).collect();
+    let ends: Vec<u32> = groups
+        .iter()
+        .skip(1)
+        .map(|(chunk, _)| u32::from(*chunk))
+        .chain([1 << 16])
+        .collect();
     groups
         .into_iter()
         .zip(ends)
@@ -108,7 +149,11 @@ pub(super) fn cut(page: &AckPage) -> Result<Vec<Part>> {
             let mut part = all.clone();
             part.remove_range(..u32::from(chunk));
             part.remove_range(end..);
-            Ok(Part { chunk, acked: portable(part)?, batches })
+            Ok(Part {
+                chunk,
+                acked: portable(part)?,
+                batches,
+            })
         })
         .collect()
 }
@@ -117,7 +162,11 @@ pub(super) fn cut(page: &AckPage) -> Result<Vec<Part>> {
 pub(super) fn join(page_no: u64, mut parts: Vec<CursorPage>) -> Result<AckPage> {
     if parts.len() == 1 {
         let part = parts.remove(0);
-        return Ok(AckPage { page_no, acked: part.acked, batches: part.batches });
+        return Ok(AckPage {
+            page_no,
+            acked: part.acked,
+            batches: part.batches,
+        });
     }
     let mut all = RoaringBitmap::new();
     let mut batches = BTreeMap::new();
@@ -125,7 +174,11 @@ pub(super) fn join(page_no: u64, mut parts: Vec<CursorPage>) -> Result<AckPage> 
         all |= part.bitmap().map_err(|what| Error::Internal { what })?;
         batches.extend(part.batches);
     }
-    Ok(AckPage { page_no, acked: portable(all)?, batches })
+    Ok(AckPage {
+        page_no,
+        acked: portable(all)?,
+        batches,
+    })
 }
 
 /// Shortest portable form; no bytes for nothing.
@@ -135,6 +188,8 @@ fn portable(mut bitmap: RoaringBitmap) -> Result<Bytes> {
     }
     bitmap.optimize();
     let mut out = Vec::with_capacity(bitmap.serialized_size());
-    bitmap.serialize_into(&mut out).map_err(|e| Error::Internal { what: format!("serialising an ack bitmap: {e}") })?;
+    bitmap.serialize_into(&mut out).map_err(|e| Error::Internal {
+        what: format!("serialising an ack bitmap: {e}"),
+    })?;
     Ok(out.into())
 }

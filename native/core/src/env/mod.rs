@@ -4,6 +4,8 @@
 
 pub mod disk;
 pub mod real;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 mod sequence;
 
 use std::future::Future;

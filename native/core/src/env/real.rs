@@ -4,7 +4,10 @@
 //! Promises: nothing started here outlives the runtime whose handle was given, except a dedicated thread that is still at work.
 //! Does not: retry, cache or interpret anything.
 
-#![allow(clippy::disallowed_methods, reason = "this is the one implementation of the traits that the lint points to")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is the one implementation of the traits that the lint points to"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -25,7 +28,10 @@ use super::{BoxFuture, Clock, Disk, DiskFile, Env, OpenMode, Random, Spawner};
 /// When the system has no randomness to give.
 pub fn env(handle: Handle) -> io::Result<Env> {
     Ok(Env {
-        clock: Arc::new(OsClock { start: Instant::now(), handle: handle.clone() }),
+        clock: Arc::new(OsClock {
+            start: Instant::now(),
+            handle: handle.clone(),
+        }),
         random: Arc::new(OsRandom::new()?),
         spawner: Arc::new(OsSpawner { handle }),
         disk: Arc::new(OsDisk),
@@ -89,7 +95,9 @@ impl Spawner for OsSpawner {
     }
 
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<()>) {
-        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || futures::executor::block_on(task));
+        let started = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || futures::executor::block_on(task));
         if let Err(reason) = started {
             // The task is dropped: whoever waits for it hears that through its drop guards.
             tracing::error!(thread = name, %reason, "the system starts no more threads");
@@ -120,7 +128,9 @@ impl Disk for OsDisk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(path)?.map(|entry| entry.map(|entry| PathBuf::from(entry.file_name()))).collect()
+        std::fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| PathBuf::from(entry.file_name())))
+            .collect()
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -141,7 +151,12 @@ impl Disk for OsDisk {
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // The lock lives as long as the open file.
             Ok(()) => Ok(Some(Box::new(file))),
@@ -188,7 +203,11 @@ mod tests {
     use super::*;
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .unwrap()
     }
 
     #[test]
@@ -212,7 +231,11 @@ mod tests {
         file.write_all_at(b"nereus", 5_000).unwrap();
         file.sync_data().unwrap();
         let mut back = [1; 8];
-        OsDisk.open(&path, OpenMode::Read).unwrap().read_exact_at(&mut back, 4_999).unwrap();
+        OsDisk
+            .open(&path, OpenMode::Read)
+            .unwrap()
+            .read_exact_at(&mut back, 4_999)
+            .unwrap();
         assert_eq!(&back, b"\0nereus\0");
         let past = file.read_exact_at(&mut back, 9_999).unwrap_err();
         assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
@@ -235,7 +258,10 @@ mod tests {
                 let _ = send.send(std::thread::current().name().map(str::to_owned));
             }),
         );
-        assert_eq!(futures::executor::block_on(receive).unwrap().as_deref(), Some("nereus-test"));
+        assert_eq!(
+            futures::executor::block_on(receive).unwrap().as_deref(),
+            Some("nereus-test")
+        );
         assert!(env.clock.monotonic() >= Duration::from_millis(2));
     }
 

@@ -28,7 +28,11 @@ struct State {
 impl Sequence {
     /// An idle sequence.
     pub fn new(spawner: Arc<dyn Spawner>) -> Arc<Sequence> {
-        Arc::new(Sequence { spawner, state: Mutex::default(), idle: Notify::new() })
+        Arc::new(Sequence {
+            spawner,
+            state: Mutex::default(),
+            idle: Notify::new(),
+        })
     }
 
     /// Queues a step before it returns. A step that panics answers `Internal`; the next ones still run.
@@ -50,7 +54,11 @@ impl Sequence {
             self.spawner.spawn("steps", Box::pin(self.clone().drain()));
         }
         Box::pin(async move {
-            answer.await.unwrap_or_else(|_| Err(Error::Internal { what: "a step ended without an answer".into() }))
+            answer.await.unwrap_or_else(|_| {
+                Err(Error::Internal {
+                    what: "a step ended without an answer".into(),
+                })
+            })
         })
     }
 
@@ -67,7 +75,10 @@ impl Sequence {
     }
 
     async fn drain(self: Arc<Self>) {
-        let mut drain = Drain { sequence: &self, finished: false };
+        let mut drain = Drain {
+            sequence: &self,
+            finished: false,
+        };
         loop {
             let step = {
                 let mut state = self.state.lock();

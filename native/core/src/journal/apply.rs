@@ -8,12 +8,20 @@ use super::state::Update;
 use crate::commit::{Changed, Commit, Fold, HeadChange, ReadTarget, StreamHead};
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
-use crate::record::{CommitPage, Record};
+use crate::record::{CommitPage, Key, Record};
 use crate::types::{CommitVersion, StreamId};
 
 /// The commit that a slice descriptor stands for, in a frame at `frame_position` of its segment; `None` for another descriptor.
 pub fn commit_of(descriptor: &Descriptor, placed: &Placed, header: &Header, frame_position: u64) -> Option<Commit> {
-    let Descriptor::Slice { start, count, bytes, messages, id, .. } = descriptor else {
+    let Descriptor::Slice {
+        start,
+        count,
+        bytes,
+        messages,
+        id,
+        ..
+    } = descriptor
+    else {
         return None;
     };
     Some(Commit {
@@ -37,6 +45,7 @@ pub fn commit_of(descriptor: &Descriptor, placed: &Placed, header: &Header, fram
 pub struct Applied {
     heads: HashMap<StreamId, Option<StreamHead>>,
     order: Vec<StreamId>,
+    written: HashMap<Key, Option<Version>>,
     update: Update,
 }
 
@@ -51,6 +60,11 @@ impl Applied {
         if self.heads.insert(stream, head).is_none() {
             self.order.push(stream);
         }
+    }
+
+    /// The deletion in this frame ends the damage of its stream.
+    pub fn heal(&mut self, stream: StreamId) {
+        self.update.healed.push(stream);
     }
 
     /// Applies a commit that fits. A full ring gives up its oldest commits to a page in the same frame.
@@ -76,8 +90,15 @@ impl Applied {
 
     /// A page is written once, under the version of the head that left it behind.
     fn fold(&mut self, stream: StreamId, fold: Fold, version: CommitVersion) -> Result<()> {
-        let page = CommitPage { stream, bytes_before: fold.bytes_before, commits: fold.commits };
-        let value = Versioned { value: page.encode()?, version: Version(version.get()) };
+        let page = CommitPage {
+            stream,
+            bytes_before: fold.bytes_before,
+            commits: fold.commits,
+        };
+        let value = Versioned {
+            value: page.encode()?,
+            version: Version(version.get()),
+        };
         self.update.keys.push((page.key()?, Some(value)));
         Ok(())
     }
@@ -90,30 +111,53 @@ impl Applied {
         let head = self.heads.get(&stream).and_then(Option::as_ref);
         let before = head.map_or(CommitVersion::new(0), |head| head.version);
         if before.next() != Some(makes) {
-            return Err(misfit(stream, &format!("a change that makes version {makes} onto version {before}")));
+            return Err(misfit(
+                stream,
+                &format!("a change that makes version {makes} onto version {before}"),
+            ));
         }
         let next = match change.judge(stream, head).map_err(|e| misfit(stream, &e.to_string()))? {
             Changed::Head(next) => Some(*next),
             Changed::Deleted => None,
-            Changed::Nothing => return Err(misfit(stream, &format!("a change that makes version {makes} changes nothing"))),
+            Changed::Nothing => {
+                return Err(misfit(
+                    stream,
+                    &format!("a change that makes version {makes} changes nothing"),
+                ))
+            }
         };
         self.set_head(stream, next);
         Ok(())
     }
 
     /// Sets or removes a key.
-    pub fn key(&mut self, key: crate::record::Key, value: Option<Versioned>) {
+    pub fn key(&mut self, key: Key, value: Option<Versioned>) {
+        self.written
+            .insert(key.clone(), value.as_ref().map(|value| value.version));
         self.update.keys.push((key, value));
+    }
+
+    /// The version of a key after what was applied so far (`Some(None)` = removed), if the frame wrote it.
+    pub fn written(&self, key: &Key) -> Option<Option<Version>> {
+        self.written.get(key).copied()
     }
 
     /// The update, heads in the order in which the frame first touched them.
     pub fn finish(mut self) -> Update {
-        self.update.heads = self.order.iter().filter_map(|stream| Some((*stream, self.heads.remove(stream)?))).collect();
+        self.update.heads = self
+            .order
+            .iter()
+            .filter_map(|stream| Some((*stream, self.heads.remove(stream)?)))
+            .collect();
         self.update
     }
 }
 
 /// A delta that does not follow from the state it is applied to.
 fn misfit(stream: StreamId, why: &str) -> Error {
-    Error::Corrupt { what: format!("stream {stream}"), place: "the journal".into(), detail: why.into() }
+    Error::Corrupt {
+        what: format!("stream {stream}"),
+        place: "the journal".into(),
+        detail: why.into(),
+    }
 }

@@ -69,8 +69,16 @@ mod model {
         pub fn after_crash(&self, survivors: usize) -> ModelBackend {
             let image = self.0.lock();
             let mut flushed = image.flushed.clone();
-            image.unflushed.iter().take(survivors).for_each(|batch| apply(&mut flushed, batch));
-            ModelBackend(Arc::new(Mutex::new(Image { seen: flushed.clone(), flushed, ..Image::default() })))
+            image
+                .unflushed
+                .iter()
+                .take(survivors)
+                .for_each(|batch| apply(&mut flushed, batch));
+            ModelBackend(Arc::new(Mutex::new(Image {
+                seen: flushed.clone(),
+                flushed,
+                ..Image::default()
+            })))
         }
 
         /// Batches that a crash may take.
@@ -92,7 +100,11 @@ mod model {
     impl Image {
         fn check(&self) -> Result<()> {
             match &self.failing {
-                Some(reason) => Err(Error::io("write", "the model backend", std::io::Error::other(reason.clone()))),
+                Some(reason) => Err(Error::io(
+                    "write",
+                    "the model backend",
+                    std::io::Error::other(reason.clone()),
+                )),
                 None => Ok(()),
             }
         }

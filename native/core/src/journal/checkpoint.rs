@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::channel::oneshot;
 use parking_lot::Mutex;
@@ -27,19 +28,36 @@ pub struct Due {
     pub dirty: usize,
 }
 
+/// Pause after a checkpoint that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Runs checkpoints, one at a time. Belongs to the lane.
 pub struct Checkpoints {
     due: Due,
+    /// Bytes of frames behind the overlay that goes down, or went down last.
     since: u64,
+    /// Bytes of frames that the overlay going down covers.
+    covering: u64,
     running: Option<oneshot::Receiver<Result<()>>>,
+    not_before: Duration,
     reclaim: Arc<Reclaim>,
 }
 
 impl Checkpoints {
     /// Checkpoints of a journal with `since` bytes behind the last one.
     pub fn new(due: Due, since: u64, segments: Arc<Segments>) -> Checkpoints {
-        let reclaim = Arc::new(Reclaim { segments, pins: Mutex::default() });
-        Checkpoints { due, since, running: None, reclaim }
+        let reclaim = Arc::new(Reclaim {
+            segments,
+            pins: Mutex::default(),
+        });
+        Checkpoints {
+            due,
+            since,
+            covering: 0,
+            running: None,
+            not_before: Duration::ZERO,
+            reclaim,
+        }
     }
 
     /// Counts a frame.
@@ -53,12 +71,17 @@ impl Checkpoints {
         if let Some(running) = &mut self.running {
             match running.try_recv() {
                 Ok(None) => return,
-                // The outcome was logged and counted where it was known.
-                Ok(Some(_)) | Err(oneshot::Canceled) => self.running = None,
+                Ok(Some(Ok(()))) => self.running = None,
+                Ok(Some(Err(_))) | Err(oneshot::Canceled) => {
+                    self.running = None;
+                    self.not_before = env.clock.monotonic().saturating_add(RETRY);
+                }
             }
         }
-        if self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty {
-            self.start(env, shared);
+        let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty;
+        if due && env.clock.monotonic() >= self.not_before {
+            // A failure was logged and counted; the next try is due after a pause.
+            let _ = self.start(env, shared);
         }
     }
 
@@ -69,24 +92,32 @@ impl Checkpoints {
             // Its outcome shows in the position below.
             let _ = running.await;
         }
-        // The first may be the second try of an overlay that failed before.
-        let mut tries = 0;
-        while shared.state.checkpoint_position() != wanted && tries < 2 {
-            tries += 1;
-            self.start(env, shared);
+        // One that failed before goes down first.
+        for _ in 0..2 {
+            if shared.state.checkpoint_position() == wanted {
+                break;
+            }
+            self.start(env, shared)?;
             if let Some(running) = self.running.take() {
-                running.await.unwrap_or_else(|_| Err(Error::Closed { what: "the pool for blocking work".into() }))?;
+                running.await.unwrap_or_else(|_| {
+                    Err(Error::Closed {
+                        what: "the pool for blocking work".into(),
+                    })
+                })?;
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, env: &Env, shared: &Arc<Shared>) {
-        let covered = std::mem::take(&mut self.since);
-        if let Err(reason) = shared.state.freeze() {
-            failed(&shared.counters, &reason);
-            return;
+    fn start(&mut self, env: &Env, shared: &Arc<Shared>) -> Result<()> {
+        let fresh = shared.state.freeze().inspect_err(|reason| {
+            failed(&shared.counters, reason);
+            self.not_before = env.clock.monotonic().saturating_add(RETRY);
+        })?;
+        if fresh {
+            self.covering = std::mem::take(&mut self.since);
         }
+        let covering = self.covering;
         let (send, receive) = oneshot::channel();
         let (state, counters, clock) = (shared.state.clone(), shared.counters.clone(), env.clock.clone());
         let reclaim = self.reclaim.clone();
@@ -94,16 +125,20 @@ impl Checkpoints {
             let done = state.write_frozen();
             match &done {
                 Ok(()) => {
+                    let now = u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX);
                     Counters::add(&counters.checkpoints, 1);
-                    Counters::set(&counters.checkpoint_millis, u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX));
-                    counters.replay_bytes.fetch_sub(covered, std::sync::atomic::Ordering::Relaxed);
+                    Counters::set(&counters.checkpoint_millis, now);
+                    Counters::subtract(&counters.replay_bytes, covering);
                     reclaim.run(&state, &counters);
                 }
                 Err(reason) => failed(&counters, reason),
             }
+            // Before the answer: whoever closes may open the directory again at once.
+            drop((state, reclaim));
             drop(send.send(done));
         }));
         self.running = Some(receive);
+        Ok(())
     }
 }
 
@@ -128,12 +163,20 @@ impl Reclaim {
 
     fn remove_dead(&self, state: &StateTable, counters: &Counters) -> Result<()> {
         let before = state.checkpoint_position().segment;
-        let damaged = state.damages().into_iter().map(|(_, damage)| damage.segment).min().unwrap_or(u64::MAX);
+        let damaged = state
+            .damages()
+            .into_iter()
+            .map(|(_, damage)| damage.segment)
+            .min()
+            .unwrap_or(u64::MAX);
         let mut pins = self.pins.lock();
         let mut oldest = before;
         for sequence in self.segments.list()?.into_iter().filter(|sequence| *sequence < before) {
             // What damage named may be wanted for a rescue, and tells about everything behind it.
-            let pinned = sequence >= damaged || pins.get(&sequence).is_some_and(|(stream, end)| state.needs(*stream, *end));
+            let pinned = sequence >= damaged
+                || pins
+                    .get(&sequence)
+                    .is_some_and(|(stream, end)| state.needs(*stream, *end));
             if pinned {
                 oldest = oldest.min(sequence);
                 continue;
@@ -146,7 +189,9 @@ impl Reclaim {
                 }
                 None => {
                     let path = self.segments.path(sequence).display().to_string();
-                    self.segments.remove(sequence).map_err(|e| Error::io("remove", path, e))?;
+                    self.segments
+                        .remove(sequence)
+                        .map_err(|e| Error::io("remove", path, e))?;
                     state.forget_uses(sequence, uses.into_keys());
                     pins.remove(&sequence);
                     Counters::add(&counters.removed_segments, 1);

@@ -25,7 +25,11 @@ pub fn encode(change: &HeadChange) -> Bytes {
     let mut out = BytesMut::with_capacity(64);
     out.put_u8(FORMAT);
     match change {
-        HeadChange::Create { stream, incarnation, created_millis } => {
+        HeadChange::Create {
+            stream,
+            incarnation,
+            created_millis,
+        } => {
             out.put_u8(CREATE);
             out.put_slice(&stream.to_bytes());
             out.put_u64(incarnation.get());
@@ -35,7 +39,11 @@ pub fn encode(change: &HeadChange) -> Bytes {
             out.put_u8(CLAIM);
             out.put_slice(cut(owner).as_bytes());
         }
-        HeadChange::Trim { epoch, before, trimmed_bytes } => {
+        HeadChange::Trim {
+            epoch,
+            before,
+            trimmed_bytes,
+        } => {
             out.put_u8(TRIM);
             out.put_u64(epoch.get());
             out.put_u64(before.get());
@@ -68,16 +76,22 @@ pub fn decode(bytes: &[u8]) -> Option<HeadChange> {
         },
         CLAIM => {
             let rest = input.0.len();
-            HeadChange::Claim { owner: std::str::from_utf8(input.take(rest)?).ok()?.to_owned() }
+            HeadChange::Claim {
+                owner: std::str::from_utf8(input.take(rest)?).ok()?.to_owned(),
+            }
         }
         TRIM => HeadChange::Trim {
             epoch: OwnerEpoch::new(input.u64()?),
             before: Offset::new(input.u64()?),
             trimmed_bytes: input.u64()?,
         },
-        TERMINATE => HeadChange::Terminate { epoch: OwnerEpoch::new(input.u64()?) },
+        TERMINATE => HeadChange::Terminate {
+            epoch: OwnerEpoch::new(input.u64()?),
+        },
         DELETE => HeadChange::Delete { epoch: None },
-        DELETE_BY => HeadChange::Delete { epoch: Some(OwnerEpoch::new(input.u64()?)) },
+        DELETE_BY => HeadChange::Delete {
+            epoch: Some(OwnerEpoch::new(input.u64()?)),
+        },
         _ => return None,
     };
     input.0.is_empty().then_some(change)
@@ -85,7 +99,9 @@ pub fn decode(bytes: &[u8]) -> Option<HeadChange> {
 
 /// The longest prefix of a name that fits, at a character boundary.
 pub fn cut(owner: &str) -> &str {
-    let end = (0..=MAX_OWNER.min(owner.len())).rev().find(|end| owner.is_char_boundary(*end));
+    let end = (0..=MAX_OWNER.min(owner.len()))
+        .rev()
+        .find(|end| owner.is_char_boundary(*end));
     end.and_then(|end| owner.get(..end)).unwrap_or_default()
 }
 
@@ -96,13 +112,27 @@ mod tests {
 
     fn changes() -> Vec<HeadChange> {
         vec![
-            HeadChange::Create { stream: StreamId::new(7), incarnation: Incarnation::new(2), created_millis: 1234 },
-            HeadChange::Claim { owner: "broker-1 (pid 7) é".into() },
+            HeadChange::Create {
+                stream: StreamId::new(7),
+                incarnation: Incarnation::new(2),
+                created_millis: 1234,
+            },
+            HeadChange::Claim {
+                owner: "broker-1 (pid 7) é".into(),
+            },
             HeadChange::Claim { owner: String::new() },
-            HeadChange::Trim { epoch: OwnerEpoch::new(3), before: Offset::new(99), trimmed_bytes: 5 },
-            HeadChange::Terminate { epoch: OwnerEpoch::new(4) },
+            HeadChange::Trim {
+                epoch: OwnerEpoch::new(3),
+                before: Offset::new(99),
+                trimmed_bytes: 5,
+            },
+            HeadChange::Terminate {
+                epoch: OwnerEpoch::new(4),
+            },
             HeadChange::Delete { epoch: None },
-            HeadChange::Delete { epoch: Some(OwnerEpoch::new(5)) },
+            HeadChange::Delete {
+                epoch: Some(OwnerEpoch::new(5)),
+            },
         ]
     }
 
@@ -115,7 +145,10 @@ mod tests {
 
     #[test]
     fn a_cut_or_lengthened_change_is_refused() {
-        for change in changes().into_iter().filter(|change| !matches!(change, HeadChange::Claim { .. })) {
+        for change in changes()
+            .into_iter()
+            .filter(|change| !matches!(change, HeadChange::Claim { .. }))
+        {
             let bytes = encode(&change);
             assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
             assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);

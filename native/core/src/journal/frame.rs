@@ -182,7 +182,18 @@ impl Descriptor {
 
     fn write(&self, placed: &Placed, mut out: &mut [u8]) {
         match self {
-            Descriptor::Slice { stream, incarnation, epoch, start, count, bytes, messages, previous, id, makes } => {
+            Descriptor::Slice {
+                stream,
+                incarnation,
+                epoch,
+                start,
+                count,
+                bytes,
+                messages,
+                previous,
+                id,
+                makes,
+            } => {
                 out.put_u8(SLICE);
                 out.put_slice(&stream.to_bytes());
                 out.put_u64(incarnation.get());
@@ -200,7 +211,12 @@ impl Descriptor {
                 out.put_slice(&stream.to_bytes());
                 out.put_u64(makes.get());
             }
-            Descriptor::Write { key, onto, makes, delete } => {
+            Descriptor::Write {
+                key,
+                onto,
+                makes,
+                delete,
+            } => {
                 out.put_u8(if *delete { DELETE } else { PUT });
                 // Keys are bounded far below (record::key::MAX_KEY_BYTES).
                 out.put_u16(u16::try_from(key.as_bytes().len()).unwrap_or(u16::MAX));
@@ -252,7 +268,9 @@ impl Part {
     /// Bytes in the body.
     pub fn body_bytes(&self) -> usize {
         match self {
-            Part::Entries(entries) => entries.iter().fold(0, |sum: usize, (entry, _)| sum.saturating_add(entry_bytes(entry.len()))),
+            Part::Entries(entries) => entries
+                .iter()
+                .fold(0, |sum: usize, (entry, _)| sum.saturating_add(entry_bytes(entry.len()))),
             Part::Plain(bytes) => bytes.len(),
         }
     }
@@ -280,7 +298,11 @@ pub fn entry_bytes(length: usize) -> usize {
 
 /// Bytes of a frame with so much table and body: whole blocks.
 pub fn frame_bytes(table: usize, body: usize) -> usize {
-    FIXED.saturating_add(table).saturating_add(body).div_ceil(BLOCK).saturating_mul(BLOCK)
+    FIXED
+        .saturating_add(table)
+        .saturating_add(body)
+        .div_ceil(BLOCK)
+        .saturating_mul(BLOCK)
 }
 
 /// Writes a frame into `out` (cleared first) and says where each part came to lie. A frame without deltas is an idle marker.
@@ -301,7 +323,11 @@ pub fn encode(header: &Header, deltas: &[(Descriptor, Part)], witnesses: &[Scope
         part.write(out);
         let part = out.get(from..).unwrap_or_default();
         let (length, crc32c) = (word(part.len()), crc32c::crc32c(part));
-        places.push(Placed { position: word(from), length, crc32c });
+        places.push(Placed {
+            position: word(from),
+            length,
+            crc32c,
+        });
     }
     out.resize(total, 0);
     let (front, rest) = out.split_at_mut(head);
@@ -348,7 +374,10 @@ pub fn sizes(block: &[u8], limit: u64) -> Result<Sizes, Fault> {
         let table = usize::try_from(input.u32()?).ok()?;
         input.take(40)?;
         let body = usize::try_from(input.u32()?).ok()?;
-        Some(Sizes { head: FIXED.checked_add(table)?, total: frame_bytes(table, body) })
+        Some(Sizes {
+            head: FIXED.checked_add(table)?,
+            total: frame_bytes(table, body),
+        })
     };
     match claimed() {
         Some(sizes) if sizes.total as u64 <= limit => Ok(sizes),
@@ -396,19 +425,40 @@ impl Frame {
         let mut position = sizes.head;
         for _ in 0..descriptors {
             let (descriptor, length, crc32c) = Descriptor::read(&mut input)?;
-            deltas.push((descriptor, Placed { position: u32::try_from(position).ok()?, length, crc32c }));
+            deltas.push((
+                descriptor,
+                Placed {
+                    position: u32::try_from(position).ok()?,
+                    length,
+                    crc32c,
+                },
+            ));
             position = position.checked_add(usize::try_from(length).ok()?)?;
         }
         if position != sizes.head.checked_add(body)? || input.0.len() != witnesses.checked_mul(16)? {
             return None;
         }
-        let witnesses = input.0.chunks_exact(16).map(|id| id.try_into().ok().map(scope_of)).collect::<Option<_>>()?;
-        Some(Frame { header, deltas, witnesses, head_bytes: sizes.head, total_bytes: sizes.total, body_crc })
+        let witnesses = input
+            .0
+            .chunks_exact(16)
+            .map(|id| id.try_into().ok().map(scope_of))
+            .collect::<Option<_>>()?;
+        Some(Frame {
+            header,
+            deltas,
+            witnesses,
+            head_bytes: sizes.head,
+            total_bytes: sizes.total,
+            body_crc,
+        })
     }
 
     /// Whether body and padding are intact; `bytes` is the whole frame.
     pub fn body_is_intact(&self, bytes: &[u8]) -> bool {
-        bytes.len() == self.total_bytes && bytes.get(self.head_bytes..).is_some_and(|rest| crc32c::crc32c(rest) == self.body_crc)
+        bytes.len() == self.total_bytes
+            && bytes
+                .get(self.head_bytes..)
+                .is_some_and(|rest| crc32c::crc32c(rest) == self.body_crc)
     }
 
     /// Every scope that the frame touches, ascending, once each.
@@ -443,13 +493,19 @@ pub fn entries(slice: &[u8], count: u32) -> Result<Vec<(std::ops::Range<usize>, 
     let mut found = Vec::with_capacity(count);
     let mut at = table;
     while let (Some(length), Some(crc32c)) = (rows.u32(), rows.u32()) {
-        let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length)).filter(|end| *end <= slice.len());
+        let end = usize::try_from(length)
+            .ok()
+            .and_then(|length| at.checked_add(length))
+            .filter(|end| *end <= slice.len());
         let end = end.ok_or_else(|| format!("entry {} of {length} bytes does not fit", found.len()))?;
         found.push((at..end, crc32c));
         at = end;
     }
     if at != slice.len() {
-        return Err(format!("{} bytes follow the last entry", slice.len().saturating_sub(at)));
+        return Err(format!(
+            "{} bytes follow the last entry",
+            slice.len().saturating_sub(at)
+        ));
     }
     Ok(found)
 }

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::channel::oneshot;
 
+use super::answer::{fail, Answers, Failed, Failure, Held};
 use super::apply::{commit_of, Applied};
 use super::delta;
 use super::frame::{self, Descriptor, Header, Part, Placed, Scope};
-use super::state::{empty_cell, StateTable, Update};
-use crate::commit::{Append, AppendOutcome, AppendReply, Changed, HeadCell, HeadChange, StreamHead, Tail};
+use super::state::{StateTable, Update};
+use crate::commit::{Append, Changed, HeadCell, HeadChange, StreamHead, Tail};
 use crate::error::{Error, Result};
 use crate::metadata::{Expected, Verdict, Version, Versioned, Write};
 use crate::record::{Key, RecordType};
-use crate::types::{CommitId, CommitVersion, Offset, StreamId};
+use crate::types::{CommitId, CommitVersion, Incarnation, Offset, OwnerEpoch, StreamId};
 
 /// Largest value of a key, bytes.
 pub const MAX_VALUE: usize = 1 << 20;
@@ -51,23 +52,26 @@ impl Work {
     /// Answers work that no frame holds.
     pub fn fail(self, failure: &Failure) {
         match self {
-            Work::Append(append) => fail(Held::Taken { reply: append.reply, offset: append.offset }, failure),
-            Work::Change { stream, reply, .. } => fail(Held::Changed { reply, outcome: Ok(stream) }, failure),
+            Work::Append(append) => fail(
+                Held::Taken {
+                    reply: append.reply,
+                    offset: append.offset,
+                },
+                failure,
+            ),
+            Work::Change { stream, reply, .. } => fail(
+                Held::Changed {
+                    reply,
+                    outcome: Ok(stream),
+                },
+                failure,
+            ),
             Work::Write { batch, reply } => {
                 let verdicts = batch.iter().map(|_| Verdict::Applied(Version(0))).collect();
                 fail(Held::Written { reply, verdicts }, failure);
             }
         }
     }
-}
-
-/// Why a whole group came to nothing.
-#[derive(Debug, Clone)]
-pub enum Failure {
-    /// No byte of its frame was written.
-    NeverWritten(Error),
-    /// Its frame may be on disk, now or later.
-    Unknown(Error),
 }
 
 /// What bounds a group.
@@ -91,23 +95,35 @@ struct Pending {
 /// A slice that takes entries, or another finished delta.
 enum Delta {
     Slice(Slice),
-    Change { stream: StreamId, makes: CommitVersion, body: Bytes },
-    Write { key: Key, onto: Option<Version>, makes: Version, value: Option<Bytes> },
+    Change {
+        stream: StreamId,
+        makes: CommitVersion,
+        body: Bytes,
+    },
+    Write {
+        key: Key,
+        onto: Option<Version>,
+        makes: Version,
+        value: Option<Bytes>,
+    },
 }
 
 struct Slice {
     stream: StreamId,
+    intent: Intent,
     start: Offset,
     entries: Vec<(Bytes, u32)>,
     bytes: u64,
     messages: u64,
 }
 
-enum Held {
-    Taken { reply: AppendReply, offset: Offset },
-    Refused { reply: AppendReply, error: Error },
-    Changed { reply: oneshot::Sender<Result<Arc<HeadCell>>>, outcome: Result<StreamId> },
-    Written { reply: oneshot::Sender<Vec<Verdict>>, verdicts: Vec<Verdict> },
+/// What a commit follows from: fixed when the slice is opened, because nothing of its stream may come in between.
+#[derive(Clone, Copy)]
+struct Intent {
+    incarnation: Incarnation,
+    epoch: OwnerEpoch,
+    previous: CommitId,
+    makes: CommitVersion,
 }
 
 /// A group that is being filled.
@@ -117,6 +133,7 @@ pub struct Group {
     keys: HashMap<Key, Option<Versioned>>,
     deltas: Vec<Delta>,
     held: Vec<Held>,
+    healed: Vec<StreamId>,
     versions: u64,
     table: usize,
     body: usize,
@@ -140,6 +157,7 @@ impl Group {
             keys: HashMap::new(),
             deltas: Vec::new(),
             held: Vec::new(),
+            healed: Vec::new(),
             versions,
             table: witnesses.saturating_mul(16),
             body: 0,
@@ -169,27 +187,41 @@ impl Group {
 
     fn append(&mut self, state: &StateTable, append: Append) -> std::result::Result<(), Box<Work>> {
         let stream = append.stream;
-        if let Err(error) = self.admit(state, &append) {
-            self.held.push(Held::Refused { reply: append.reply, error });
-            return Ok(());
-        }
+        let intent = match self.admit(state, &append) {
+            Ok(intent) => intent,
+            Err(error) => {
+                self.held.push(Held::Refused {
+                    reply: append.reply,
+                    error,
+                });
+                return Ok(());
+            }
+        };
         let slice = self.heads.get(&stream).and_then(|pending| pending.slice);
         let table = if slice.is_some() { 0 } else { SLICE_ROW };
         let body = frame::entry_bytes(append.entry.len());
         if !self.fits(table, body) {
-            if self.deltas.is_empty() {
-                let what = format!("an entry of {} bytes does not fit into a journal segment", append.entry.len());
-                self.held.push(Held::Refused { reply: append.reply, error: Error::Invalid { what } });
-                return Ok(());
+            if !self.deltas.is_empty() {
+                return Err(Box::new(Work::Append(append)));
             }
-            return Err(Box::new(Work::Append(append)));
+            let what = format!(
+                "an entry of {} bytes does not fit into a journal segment",
+                append.entry.len()
+            );
+            self.held.push(Held::Refused {
+                reply: append.reply,
+                error: Error::Invalid { what },
+            });
+            return Ok(());
         }
         self.grow(table, body);
         let slice = slice.unwrap_or_else(|| {
+            let (start, entries) = (append.offset, Vec::new());
             self.deltas.push(Delta::Slice(Slice {
                 stream,
-                start: append.offset,
-                entries: Vec::new(),
+                intent,
+                start,
+                entries,
                 bytes: 0,
                 messages: 0,
             }));
@@ -198,7 +230,6 @@ impl Group {
         if let Some(pending) = self.heads.get_mut(&stream) {
             pending.slice = Some(slice);
             if let Some(tail) = &mut pending.tail {
-                // Checked by `admit`: it cannot fail here.
                 let taken = tail.take(append.epoch, append.offset);
                 assert!(taken.is_ok(), "an admitted append was not the next one: {taken:?}");
             }
@@ -208,17 +239,29 @@ impl Group {
             open.messages = open.messages.saturating_add(u64::from(append.messages));
             open.entries.push((append.entry, append.crc32c));
         }
-        self.held.push(Held::Taken { reply: append.reply, offset: append.offset });
+        self.held.push(Held::Taken {
+            reply: append.reply,
+            offset: append.offset,
+        });
         Ok(())
     }
 
-    fn admit(&mut self, state: &StateTable, append: &Append) -> Result<()> {
+    fn admit(&mut self, state: &StateTable, append: &Append) -> Result<Intent> {
         if let Some(error) = &self.limits.refuse_appends {
             return Err(error.clone());
         }
+        let missing = || Error::NotFound {
+            what: format!("stream {}", append.stream),
+        };
         let pending = self.pending(state, append.stream)?;
-        let tail = pending.tail.ok_or_else(|| Error::NotFound { what: format!("stream {}", append.stream) })?;
-        tail.check(append.epoch, append.offset)
+        pending.tail.ok_or_else(missing)?.check(append.epoch, append.offset)?;
+        let head = pending.head.as_ref().ok_or_else(missing)?;
+        Ok(Intent {
+            incarnation: head.incarnation,
+            epoch: head.owner_epoch,
+            previous: head.last_commit,
+            makes: head.version.next().unwrap_or(head.version),
+        })
     }
 
     fn change(
@@ -229,13 +272,25 @@ impl Group {
         reply: oneshot::Sender<Result<Arc<HeadCell>>>,
     ) -> std::result::Result<(), Box<Work>> {
         let change = match change {
-            HeadChange::Claim { owner } => HeadChange::Claim { owner: delta::cut(&owner).to_owned() },
+            HeadChange::Claim { owner } => HeadChange::Claim {
+                owner: delta::cut(&owner).to_owned(),
+            },
             other => other,
         };
-        let pending = match self.pending(state, stream) {
+        // The one thing that can still be done with a damaged stream, and what ends its damage.
+        let heals = matches!(change, HeadChange::Delete { epoch: None }) && state.is_damaged(stream);
+        let pending = if heals {
+            self.doomed(state, stream)
+        } else {
+            self.pending(state, stream)
+        };
+        let pending = match pending {
             Ok(pending) => pending,
             Err(error) => {
-                self.held.push(Held::Changed { reply, outcome: Err(error) });
+                self.held.push(Held::Changed {
+                    reply,
+                    outcome: Err(error),
+                });
                 return Ok(());
             }
         };
@@ -243,20 +298,28 @@ impl Group {
             return Err(Box::new(Work::Change { stream, change, reply }));
         }
         let before = pending.head.as_ref().map_or(CommitVersion::new(0), |head| head.version);
+        let gone = before.next().unwrap_or(before);
         let (next, makes) = match change.judge(stream, pending.head.as_ref()) {
             Err(error) => {
-                self.held.push(Held::Changed { reply, outcome: Err(error) });
+                self.held.push(Held::Changed {
+                    reply,
+                    outcome: Err(error),
+                });
                 return Ok(());
             }
+            Ok(Changed::Nothing) if heals => (None, gone),
             Ok(Changed::Nothing) => {
-                self.held.push(Held::Changed { reply, outcome: Ok(stream) });
+                self.held.push(Held::Changed {
+                    reply,
+                    outcome: Ok(stream),
+                });
                 return Ok(());
             }
             Ok(Changed::Head(next)) => {
                 let makes = next.version;
                 (Some(*next), makes)
             }
-            Ok(Changed::Deleted) => (None, before.next().unwrap_or(before)),
+            Ok(Changed::Deleted) => (None, gone),
         };
         let body = delta::encode(&change);
         let table = Descriptor::Change { stream, makes }.table_bytes();
@@ -265,9 +328,22 @@ impl Group {
         }
         self.grow(table, body.len());
         let tail = next.as_ref().map(StreamHead::tail);
-        self.heads.insert(stream, Pending { head: next, tail, slice: None });
+        self.heads.insert(
+            stream,
+            Pending {
+                head: next,
+                tail,
+                slice: None,
+            },
+        );
+        if heals {
+            self.healed.push(stream);
+        }
         self.deltas.push(Delta::Change { stream, makes, body });
-        self.held.push(Held::Changed { reply, outcome: Ok(stream) });
+        self.held.push(Held::Changed {
+            reply,
+            outcome: Ok(stream),
+        });
         Ok(())
     }
 
@@ -281,13 +357,21 @@ impl Group {
             let table = WRITE_ROW.saturating_add(write.key.as_bytes().len());
             (table, write.value.as_ref().map_or(0, Bytes::len))
         });
-        let (table, body) = sizes.fold((0usize, 0usize), |sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)));
+        let (table, body) = sizes.fold((0usize, 0usize), |sum, one| {
+            (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+        });
         if !self.fits(table, body) {
             if !self.deltas.is_empty() {
                 return Err(Box::new(Work::Write { batch, reply }));
             }
-            let what = format!("a batch of {} bytes does not fit into a journal segment", table.saturating_add(body));
-            let verdicts = batch.iter().map(|_| Verdict::Refused(Error::Invalid { what: what.clone() })).collect();
+            let what = format!(
+                "a batch of {} bytes does not fit into a journal segment",
+                table.saturating_add(body)
+            );
+            let verdicts = batch
+                .iter()
+                .map(|_| Verdict::Refused(Error::Invalid { what: what.clone() }))
+                .collect();
             self.held.push(Held::Written { reply, verdicts });
             return Ok(());
         }
@@ -322,13 +406,27 @@ impl Group {
             return Verdict::Applied(Version(0));
         }
         let Some(next) = self.versions.checked_add(1) else {
-            return Verdict::Refused(Error::Internal { what: "the journal has used up its versions".into() });
+            return Verdict::Refused(Error::Internal {
+                what: "the journal has used up its versions".into(),
+            });
         };
         self.versions = next;
         let makes = Version(next);
-        let verdict = Verdict::Applied(if write.value.is_some() { makes } else { onto.unwrap_or(makes) });
-        self.keys.insert(write.key.clone(), write.value.clone().map(|value| Versioned { value, version: makes }));
-        self.deltas.push(Delta::Write { key: write.key, onto, makes, value: write.value });
+        let verdict = Verdict::Applied(if write.value.is_some() {
+            makes
+        } else {
+            onto.unwrap_or(makes)
+        });
+        self.keys.insert(
+            write.key.clone(),
+            write.value.clone().map(|value| Versioned { value, version: makes }),
+        );
+        self.deltas.push(Delta::Write {
+            key: write.key,
+            onto,
+            makes,
+            value: write.value,
+        });
         verdict
     }
 
@@ -339,13 +437,31 @@ impl Group {
             Entry::Vacant(free) => {
                 let head = state.head(stream)?.and_then(|cell| cell.with(|head| head.cloned()));
                 let tail = head.as_ref().map(StreamHead::tail);
-                Ok(free.insert(Pending { head, tail, slice: None }))
+                Ok(free.insert(Pending {
+                    head,
+                    tail,
+                    slice: None,
+                }))
             }
         }
     }
 
+    /// The head of a damaged stream that is being deleted, whatever is left of it.
+    fn doomed(&mut self, state: &StateTable, stream: StreamId) -> Result<&mut Pending> {
+        let head = state.cell(stream)?.and_then(|cell| cell.with(|head| head.cloned()));
+        Ok(self.heads.entry(stream).or_insert(Pending {
+            head,
+            tail: None,
+            slice: None,
+        }))
+    }
+
     fn fits(&self, table: usize, body: usize) -> bool {
-        let limit = if self.deltas.is_empty() { self.limits.hard } else { self.limits.soft };
+        let limit = if self.deltas.is_empty() {
+            self.limits.hard
+        } else {
+            self.limits.soft
+        };
         frame::frame_bytes(self.table.saturating_add(table), self.body.saturating_add(body)) <= limit
     }
 
@@ -366,15 +482,28 @@ impl Group {
         mut ids: impl FnMut() -> CommitId,
         out: &mut Vec<u8>,
     ) -> std::result::Result<Sealed, (Failed, Error)> {
-        let Group { heads, deltas, held, versions, .. } = self;
-        let deltas: Vec<(Descriptor, Part)> = deltas.into_iter().map(|delta| descriptor(delta, &heads, &mut ids)).collect();
+        let Group {
+            heads,
+            deltas,
+            held,
+            healed,
+            versions,
+            ..
+        } = self;
+        let deltas: Vec<(Descriptor, Part)> = deltas.into_iter().map(|delta| descriptor(delta, &mut ids)).collect();
         let places = frame::encode(header, &deltas, witnesses, out);
         let mut applied = Applied::default();
-        let result = apply(&deltas, &places, heads, header, frame_position, &mut applied);
-        match result {
+        healed.into_iter().for_each(|stream| applied.heal(stream));
+        match apply(&deltas, &places, heads, header, frame_position, &mut applied) {
             Ok(()) => {
                 let scopes = frame::scopes(deltas.iter().map(|(descriptor, _)| descriptor));
-                Ok(Sealed { applied, held, versions, millis: header.time_millis, scopes })
+                Ok(Sealed {
+                    applied,
+                    held,
+                    versions,
+                    millis: header.time_millis,
+                    scopes,
+                })
             }
             Err(error) => Err((Failed(held), error)),
         }
@@ -385,20 +514,9 @@ impl Group {
         Failed(self.held).answer(failure);
     }
 
-    /// Answers a group that has nothing to write.
-    pub fn answer_without_deltas(self, state: &StateTable) {
-        let cells = |stream: StreamId| state.head(stream).map(|cell| cell.unwrap_or_else(empty_cell));
-        self.held.into_iter().for_each(|held| succeed(held, 0, &cells));
-    }
-}
-
-/// The waiters of a group that failed.
-pub struct Failed(Vec<Held>);
-
-impl Failed {
-    /// Answers all of them, in queue order.
-    pub fn answer(self, failure: &Failure) {
-        self.0.into_iter().for_each(|held| fail(held, failure));
+    /// The answers of a group that has nothing to write.
+    pub fn into_answers(self) -> Answers {
+        Answers::new(self.held, 0)
     }
 }
 
@@ -415,7 +533,7 @@ impl Sealed {
 
     /// Takes the update out; the answers are given once it is published.
     pub fn split(self) -> (Update, Answers) {
-        (self.applied.finish(), Answers { held: self.held, millis: self.millis })
+        (self.applied.finish(), Answers::new(self.held, self.millis))
     }
 
     /// Answers everything after a failed write or sync.
@@ -424,56 +542,50 @@ impl Sealed {
     }
 }
 
-/// The good news of a group.
-pub struct Answers {
-    held: Vec<Held>,
-    millis: u64,
-}
-
-impl Answers {
-    /// How many waiters there are.
-    pub fn len(&self) -> usize {
-        self.held.len()
-    }
-
-    /// Answers all of them, in queue order. `cells` are the heads that the group changed; others come from `state`.
-    pub fn give(self, cells: &HashMap<StreamId, Arc<HeadCell>>, state: &StateTable) {
-        let cell = |stream: StreamId| match cells.get(&stream) {
-            Some(cell) => Ok(cell.clone()),
-            None => state.head(stream).map(|cell| cell.unwrap_or_else(empty_cell)),
-        };
-        self.held.into_iter().for_each(|held| succeed(held, self.millis, &cell));
-    }
-}
-
 /// Bytes of the fixed parts of descriptors.
 const SLICE_ROW: usize = 117;
 const WRITE_ROW: usize = 27;
 
-fn descriptor(delta: Delta, heads: &HashMap<StreamId, Pending>, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, Part) {
+fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, Part) {
     match delta {
         Delta::Slice(slice) => {
-            let head = heads.get(&slice.stream).and_then(|pending| pending.head.as_ref());
-            // Admitted against this very head, which no later delta of the group changed.
-            let head = head.expect("a slice is only opened on a head");
+            let Intent {
+                incarnation,
+                epoch,
+                previous,
+                makes,
+            } = slice.intent;
             let descriptor = Descriptor::Slice {
                 stream: slice.stream,
-                incarnation: head.incarnation,
-                epoch: head.owner_epoch,
+                incarnation,
+                epoch,
                 start: slice.start,
                 count: u32::try_from(slice.entries.len()).unwrap_or(u32::MAX),
                 bytes: slice.bytes,
                 messages: slice.messages,
-                previous: head.last_commit,
+                previous,
                 id: ids(),
-                makes: head.version.next().unwrap_or(head.version),
+                makes,
             };
             (descriptor, Part::Entries(slice.entries))
         }
         Delta::Change { stream, makes, body } => (Descriptor::Change { stream, makes }, Part::Plain(body)),
-        Delta::Write { key, onto, makes, value } => {
+        Delta::Write {
+            key,
+            onto,
+            makes,
+            value,
+        } => {
             let delete = value.is_none();
-            (Descriptor::Write { key, onto, makes, delete }, Part::Plain(value.unwrap_or_default()))
+            (
+                Descriptor::Write {
+                    key,
+                    onto,
+                    makes,
+                    delete,
+                },
+                Part::Plain(value.unwrap_or_default()),
+            )
         }
     }
 }
@@ -500,7 +612,10 @@ fn apply(
             }
             Descriptor::Write { key, makes, delete, .. } => {
                 let value = match part {
-                    Part::Plain(value) if !delete => Some(Versioned { value: value.clone(), version: *makes }),
+                    Part::Plain(value) if !delete => Some(Versioned {
+                        value: value.clone(),
+                        version: *makes,
+                    }),
                     _ => None,
                 };
                 applied.key(key.clone(), value);
@@ -512,46 +627,17 @@ fn apply(
 
 /// What a store refuses whatever the key holds.
 fn check_write(write: &Write) -> Result<()> {
-    let invalid = |why: String| Err(Error::Invalid { what: format!("write of key {}: {why}", write.key) });
+    let invalid = |why: String| {
+        Err(Error::Invalid {
+            what: format!("write of key {}: {why}", write.key),
+        })
+    };
     let length = write.value.as_ref().map_or(0, Bytes::len);
     match (write.key.kind(), &write.value) {
         (Some(RecordType::StreamHead), _) => invalid("heads change through the log only".into()),
         (Some(RecordType::CommitPage), Some(_)) => invalid("commit pages are made by the log only".into()),
         _ if length > MAX_VALUE => invalid(format!("{length} bytes, at most {MAX_VALUE} are allowed")),
         _ => Ok(()),
-    }
-}
-
-fn succeed(held: Held, millis: u64, cell: &impl Fn(StreamId) -> Result<Arc<HeadCell>>) {
-    match held {
-        Held::Taken { reply, offset } => reply.answer(AppendOutcome::Committed { offset, append_millis: millis }),
-        Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
-        // A caller that left does not want the answer.
-        Held::Changed { reply, outcome } => drop(reply.send(outcome.and_then(cell))),
-        Held::Written { reply, verdicts } => drop(reply.send(verdicts)),
-    }
-}
-
-fn fail(held: Held, failure: &Failure) {
-    match held {
-        Held::Taken { reply, .. } => reply.answer(match failure {
-            Failure::NeverWritten(error) => AppendOutcome::NotCommitted(error.clone()),
-            Failure::Unknown(error) => AppendOutcome::Unknown(error.clone()),
-        }),
-        Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
-        Held::Changed { reply, outcome } => {
-            let (Failure::NeverWritten(error) | Failure::Unknown(error)) = failure;
-            drop(reply.send(outcome.and(Err(error.clone()))));
-        }
-        Held::Written { reply, verdicts } => {
-            let changed = verdicts.into_iter().map(|verdict| match (verdict, failure) {
-                (Verdict::Refused(error) | Verdict::Unknown(error), _) => Verdict::Refused(error),
-                (Verdict::Applied(_), Failure::Unknown(error)) => Verdict::Unknown(error.clone()),
-                // A conflict may rest on a write of the same group: what is there is not known now.
-                (_, Failure::Unknown(error) | Failure::NeverWritten(error)) => Verdict::Refused(error.clone()),
-            });
-            drop(reply.send(changed.collect()));
-        }
     }
 }
 

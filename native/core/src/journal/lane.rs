@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use futures::future::{select, Either};
 
+use super::answer::Failure;
 use super::checkpoint::Checkpoints;
 use super::frame::{self, Header, Scope};
-use super::group::{Failure, Group, Limits, Work};
+use super::group::{Group, Limits, Work};
 use super::layout::Position;
 use super::queue::{refuse, Item, Queue};
 use super::roll::{Current, NoRoom, Roll};
 use super::space::Space;
-use super::state::StateTable;
+use super::state::{StateTable, Update};
 use super::stats::Counters;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -86,9 +87,27 @@ impl Lane {
         checkpoints: Checkpoints,
         start: Start,
     ) -> Lane {
-        let Start { run, position, witnesses } = start;
+        let Start {
+            run,
+            position,
+            witnesses,
+        } = start;
         let (backlog, buffer) = (VecDeque::new(), Vec::new());
-        Lane { env, shared, tuning, roll, space, checkpoints, run, commits: 0, position, witnesses, backlog, buffer, marker_due: true }
+        Lane {
+            env,
+            shared,
+            tuning,
+            roll,
+            space,
+            checkpoints,
+            run,
+            commits: 0,
+            position,
+            witnesses,
+            backlog,
+            buffer,
+            marker_due: true,
+        }
     }
 
     /// Works until it is closed, or nobody holds the journal any more.
@@ -117,8 +136,9 @@ impl Lane {
     /// Waits for work. The last frame of a busy period is proven by a marker once the lane has been idle for a moment: writing it
     /// at once would make a lone producer wait for two syncs instead of one.
     async fn idle(&mut self) {
-        let filled = std::pin::pin!(self.shared.queue.filled());
-        if !self.marker_due || self.shared.poison.get().is_some() {
+        let shared = self.shared.clone();
+        let filled = std::pin::pin!(shared.queue.filled());
+        if !self.marker_due || shared.poison.get().is_some() {
             return filled.await;
         }
         let pause = self.env.clock.sleep(self.tuning.marker_delay);
@@ -135,7 +155,8 @@ impl Lane {
             let position = self.position.offset;
             let sealed = group.seal(&header, position, &self.witnesses, || CommitId::NONE, &mut self.buffer);
             if let Ok(sealed) = sealed {
-                if self.write(sealed.versions(), sealed.scopes().to_vec()).is_some() {
+                if let Some(position) = self.write(sealed.versions(), sealed.scopes().to_vec()) {
+                    self.shared.state.publish(Update::default(), position);
                     Counters::add(&self.shared.counters.markers, 1);
                 }
             }
@@ -147,7 +168,11 @@ impl Lane {
             return first.fail(&Failure::NeverWritten(reason.clone()));
         }
         let refuse_appends = self.space.refusal(&self.env, &self.roll, self.position.offset);
-        let mut group = Group::new(self.limits(refuse_appends), self.witnesses.len(), self.position.versions);
+        let mut group = Group::new(
+            self.limits(refuse_appends),
+            self.witnesses.len(),
+            self.position.versions,
+        );
         let mut next = Some(Item::Work(first));
         while let Some(item) = next.take() {
             match item {
@@ -168,7 +193,7 @@ impl Lane {
             next = self.backlog.pop_front();
         }
         if group.has_no_deltas() {
-            return group.answer_without_deltas(&self.shared.state);
+            return group.into_answers().give(&HashMap::new(), &self.shared.state);
         }
         self.commit(group).await;
     }
@@ -186,7 +211,9 @@ impl Lane {
         let sealed = match group.seal(&header, self.position.offset, &self.witnesses, ids, &mut self.buffer) {
             Ok(sealed) => sealed,
             Err((waiting, reason)) => {
-                let reason = Error::Internal { what: format!("a group does not follow from its heads: {reason}") };
+                let reason = Error::Internal {
+                    what: format!("a group does not follow from its heads: {reason}"),
+                };
                 self.poison(reason.clone());
                 return waiting.answer(&Failure::NeverWritten(reason));
             }
@@ -255,7 +282,11 @@ impl Lane {
     }
 
     fn limits(&self, refuse_appends: Option<Error>) -> Limits {
-        Limits { soft: self.tuning.group_bytes, hard: self.tuning.frame_bytes, refuse_appends }
+        Limits {
+            soft: self.tuning.group_bytes,
+            hard: self.tuning.frame_bytes,
+            refuse_appends,
+        }
     }
 
     fn poison_io(&self, op: &'static str, reason: io::Error) {
@@ -289,7 +320,9 @@ impl Drop for Lane {
     /// Also after a panic: nobody waits for ever, and nothing is acknowledged by a lane that is gone.
     fn drop(&mut self) {
         if !self.shared.queue.is_closed() {
-            self.poison(Error::Internal { what: "the journal's writer ended unexpectedly".into() });
+            self.poison(Error::Internal {
+                what: "the journal's writer ended unexpectedly".into(),
+            });
         }
         let reason = self.shared.poison.get().cloned().unwrap_or_else(closed);
         self.shared.queue.close(&reason);
@@ -299,7 +332,9 @@ impl Drop for Lane {
 
 /// Why a closed journal takes nothing.
 pub fn closed() -> Error {
-    Error::Closed { what: "the journal".into() }
+    Error::Closed {
+        what: "the journal".into(),
+    }
 }
 
 /// The largest frame that fits into a segment of `segment_bytes`.

@@ -80,11 +80,17 @@ pub fn record_value(value: &Versioned) -> Bytes {
 /// Takes [`record_value`] apart.
 pub fn versioned(key: &Key, stored: &Bytes) -> Result<Versioned> {
     match Input(stored).u64() {
-        Some(version) if version != 0 => Ok(Versioned { version: Version(version), value: stored.slice(8..) }),
+        Some(version) if version != 0 => Ok(Versioned {
+            version: Version(version),
+            value: stored.slice(8..),
+        }),
         _ => Err(Error::Corrupt {
             what: format!("record {key}"),
             place: "the embedded metadata store".into(),
-            detail: format!("{} bytes without a version; restore the data directory from a copy", stored.len()),
+            detail: format!(
+                "{} bytes without a version; restore the data directory from a copy",
+                stored.len()
+            ),
         }),
     }
 }
@@ -112,7 +118,11 @@ pub fn use_value(end: Offset) -> Bytes {
 /// Takes one use apart: segment, stream, end.
 pub fn use_of(key: &[u8], value: &[u8]) -> Option<(u64, StreamId, Offset)> {
     let mut input = Input(key.get(1..)?);
-    Some((input.u64()?, StreamId::from_bytes(input.array()?), Offset::new(Input(value).u64()?)))
+    Some((
+        input.u64()?,
+        StreamId::from_bytes(input.array()?),
+        Offset::new(Input(value).u64()?),
+    ))
 }
 
 /// Where damage is recorded; `None` = everything in the store is in doubt.
@@ -156,7 +166,14 @@ pub fn damage_of(key: &[u8], value: &[u8]) -> Option<(Option<Scope>, Damage)> {
     };
     let mut input = Input(value);
     let (segment, position) = (input.u64()?, input.u64()?);
-    Some((scope, Damage { segment, position, detail: String::from_utf8_lossy(input.0).into_owned() }))
+    Some((
+        scope,
+        Damage {
+            segment,
+            position,
+            detail: String::from_utf8_lossy(input.0).into_owned(),
+        },
+    ))
 }
 
 /// The value under [`META`].
@@ -176,7 +193,9 @@ pub fn meta_of(stored: &[u8], place: &str) -> Result<Meta> {
     let mut input = Input(stored);
     let format = input.u16();
     if let Some(newer) = format.filter(|format| *format > FORMAT) {
-        let feature = format!("format {newer} of the embedded metadata in {place} (this build knows up to {FORMAT}): use a newer build");
+        let feature = format!(
+            "format {newer} of the embedded metadata in {place} (this build knows up to {FORMAT}): use a newer build"
+        );
         return Err(Error::Unsupported { feature });
     }
     let mut fields = || {
@@ -195,7 +214,10 @@ pub fn meta_of(stored: &[u8], place: &str) -> Result<Meta> {
         _ => Err(Error::Corrupt {
             what: "the journal position".into(),
             place: place.into(),
-            detail: format!("{} bytes that make no sense; restore the data directory from a copy", stored.len()),
+            detail: format!(
+                "{} bytes that make no sense; restore the data directory from a copy",
+                stored.len()
+            ),
         }),
     }
 }
@@ -207,25 +229,52 @@ mod tests {
 
     #[test]
     fn everything_is_read_back() {
-        let meta = Meta { directory_id: 9, position: Position { segment: 1, offset: 2, sequence: 3, versions: 4 } };
+        let meta = Meta {
+            directory_id: 9,
+            position: Position {
+                segment: 1,
+                offset: 2,
+                sequence: 3,
+                versions: 4,
+            },
+        };
         assert_eq!(meta_of(&meta_value(&meta), "here").unwrap(), meta);
-        let damage = Damage { segment: 5, position: 6, detail: "gone".into() };
+        let damage = Damage {
+            segment: 5,
+            position: 6,
+            detail: "gone".into(),
+        };
         for scope in [None, Some(None), Some(Some(StreamId::new(8)))] {
-            assert_eq!(damage_of(&damage_key(scope), &damage_value(&damage)), Some((scope, damage.clone())));
+            assert_eq!(
+                damage_of(&damage_key(scope), &damage_value(&damage)),
+                Some((scope, damage.clone()))
+            );
         }
         let stream = StreamId::new(11);
         let used = use_of(&use_key(4, stream), &use_value(Offset::new(12)));
         assert_eq!(used, Some((4, stream, Offset::new(12))));
         let key = Key::stream_properties(stream);
         assert_eq!(key_of(&record_key(&key)).unwrap(), key);
-        let value = Versioned { value: Bytes::from_static(b"x"), version: Version(3) };
+        let value = Versioned {
+            value: Bytes::from_static(b"x"),
+            version: Version(3),
+        };
         assert_eq!(versioned(&key, &record_value(&value)).unwrap(), value);
         assert!(versioned(&key, &Bytes::from_static(b"short")).is_err());
     }
 
     #[test]
     fn a_newer_format_is_refused_by_name() {
-        let mut stored = meta_value(&Meta { directory_id: 9, position: Position { segment: 1, offset: 2, sequence: 3, versions: 4 } }).to_vec();
+        let mut stored = meta_value(&Meta {
+            directory_id: 9,
+            position: Position {
+                segment: 1,
+                offset: 2,
+                sequence: 3,
+                versions: 4,
+            },
+        })
+        .to_vec();
         stored[1] = 2;
         assert!(matches!(meta_of(&stored, "here"), Err(Error::Unsupported { .. })));
         assert!(matches!(meta_of(&stored[..1], "here"), Err(Error::Corrupt { .. })));

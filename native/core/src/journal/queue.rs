@@ -9,7 +9,8 @@ use futures::channel::oneshot;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::group::{Failure, Work};
+use super::answer::Failure;
+use super::group::Work;
 use crate::error::{Error, Result};
 
 /// One thing for the lane to do.
@@ -96,6 +97,10 @@ pub fn refuse(item: Item, reason: &Error) {
 
 /// What a caller of the lane waits for.
 pub async fn answered<T>(receiver: oneshot::Receiver<Result<T>>, what: &str) -> Result<T> {
-    let lost = |_| Err(Error::Unknown { what: format!("{what}: the journal ended before it answered") });
+    let lost = |_| {
+        Err(Error::Unknown {
+            what: format!("{what}: the journal ended before it answered"),
+        })
+    };
     receiver.await.unwrap_or_else(lost)
 }

@@ -1,7 +1,7 @@
 //! From the files back to the state.
 //!
 //! Phases: (1) scan from the position that the backend covers, replaying each frame that is whole; (2) at the first that is not,
-//! look for proof that it had been synced; (3) write the last accepted frame once more and sync it; (4) put away what is behind it.
+//! look for proof that it had been synced; (3) write the last accepted frame once more and sync it; (4) say where to go on.
 //!
 //! *Torn or damaged* (2): frames are written one at a time, each only after the one before was synced. So the header of any later
 //! frame proves all before it, and a frame without such proof was never acknowledged with certainty: a torn tail, dropped. Proven
@@ -23,6 +23,7 @@ use super::layout::{Damage, Position};
 use super::scan::{Found, Later, Scan};
 use super::segment::{Segments, HEADER_BYTES};
 use super::state::StateTable;
+use crate::commit::HeadChange;
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
 use crate::record::Key;
@@ -39,8 +40,12 @@ pub struct Recovered {
     pub frames: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Bytes that the last segment keeps.
-    pub last_length: u64,
+    /// The segment that the journal goes on in; it is still to be made, in place of an empty one of this number.
+    pub next_segment: u64,
+    /// Bytes that the segment before it keeps.
+    pub previous_length: u64,
+    /// Whether the segment before it is longer than that.
+    pub shorten: bool,
 }
 
 /// Replays the journal into `state`, which holds what the backend had.
@@ -52,24 +57,41 @@ pub fn recover(segments: &Arc<Segments>, state: &StateTable, directory_id: u128)
     let start = state.position();
     let sequences = needed(segments, start.segment)?;
     let mut scan = Scan::open(segments.clone(), &sequences, directory_id)?;
-    let mut replay = Replay { segments, state, position: start, index: 0, last: None, frames: 0, bytes: 0 };
+    let mut replay = Replay {
+        segments,
+        state,
+        position: start,
+        index: 0,
+        last: None,
+        frames: 0,
+        bytes: 0,
+    };
     replay.check_start(&scan)?;
     replay.run(&mut scan)?;
     replay.check_cut(&scan)?;
     replay.secure_last()?;
-    replay.put_away(&scan)
+    replay.finish(&scan)
 }
 
 /// The segments from `first` on, without a gap.
 fn needed(segments: &Segments, first: u64) -> Result<Vec<u64>> {
-    let found: Vec<u64> = segments.list()?.into_iter().filter(|sequence| *sequence >= first).collect();
-    let missing = (first..).zip(&found).find(|(wanted, found)| wanted != *found).map(|(wanted, _)| wanted);
+    let found: Vec<u64> = segments
+        .list()?
+        .into_iter()
+        .filter(|sequence| *sequence >= first)
+        .collect();
+    let missing = (first..)
+        .zip(&found)
+        .find(|(wanted, found)| wanted != *found)
+        .map(|(wanted, _)| wanted);
     match missing.or(found.is_empty().then_some(first)) {
         None => Ok(found),
         Some(missing) => Err(Error::Corrupt {
             what: "the journal".into(),
             place: segments.path(missing).display().to_string(),
-            detail: "the segment is missing, and what it held cannot be told: restore the whole data directory from a copy".into(),
+            detail:
+                "the segment is missing, and what it held cannot be told: restore the whole data directory from a copy"
+                    .into(),
         }),
     }
 }
@@ -94,7 +116,11 @@ struct Replay<'a> {
 impl Replay<'_> {
     /// The first segment must reach to where the backend is: heads name frames up to there.
     fn check_start(&self, scan: &Scan) -> Result<()> {
-        let Some(first) = scan.segments().first().filter(|first| first.length < self.position.offset) else {
+        let Some(first) = scan
+            .segments()
+            .first()
+            .filter(|first| first.length < self.position.offset)
+        else {
             return Ok(());
         };
         let detail = format!(
@@ -103,7 +129,11 @@ impl Replay<'_> {
             first.length, self.position.offset
         );
         for stream in self.state.uses(first.sequence)?.into_keys() {
-            let damage = Damage { segment: first.sequence, position: first.length, detail: detail.clone() };
+            let damage = Damage {
+                segment: first.sequence,
+                position: first.length,
+                detail: detail.clone(),
+            };
             self.state.mark_damaged(Some(Some(stream)), damage);
         }
         Ok(())
@@ -127,7 +157,8 @@ impl Replay<'_> {
                 return Ok(());
             };
             match found {
-                Some(frame) if later.frame.header.sequence > wanted => {
+                // Of another run, it is what an earlier torn tail left: not the frame that is missing.
+                Some(frame) if later.frame.header.sequence > wanted && later.frame.header.run == frame.header.run => {
                     let bytes = scan.bytes(self.index, self.position.offset, &frame)?;
                     self.accept(scan, &frame, bytes);
                 }
@@ -147,7 +178,12 @@ impl Replay<'_> {
         };
         let update = self.apply(frame, &bytes).finish();
         self.state.publish(update, next);
-        self.last = Some(Last { sequence, position: self.position.offset, bytes, scopes: frame.scopes() });
+        self.last = Some(Last {
+            sequence,
+            position: self.position.offset,
+            bytes,
+            scopes: frame.scopes(),
+        });
         self.frames = self.frames.saturating_add(1);
         self.bytes = self.bytes.saturating_add(frame.total_bytes as u64);
         self.position = next;
@@ -159,16 +195,36 @@ impl Replay<'_> {
         for (descriptor, placed) in &frame.deltas {
             let scope = descriptor.scope();
             if broken.contains(&scope) || self.state.check(scope).is_err() {
+                if let Some(stream) = self.deletion(descriptor, placed, bytes) {
+                    applied.set_head(stream, None);
+                    applied.heal(stream);
+                }
                 continue;
             }
             if let Err(detail) = self.delta(&mut applied, frame, bytes, descriptor, placed) {
                 broken.insert(scope);
                 let position = self.position.offset.saturating_add(u64::from(placed.position));
                 let detail = format!("frame {}: {detail}", frame.header.sequence);
-                self.state.mark_damaged(Some(scope), Damage { segment: frame.header.segment, position, detail });
+                self.state.mark_damaged(
+                    Some(scope),
+                    Damage {
+                        segment: frame.header.segment,
+                        position,
+                        detail,
+                    },
+                );
             }
         }
         applied
+    }
+
+    /// The damaged stream that this delta deletes: all that still applies to one.
+    fn deletion(&self, descriptor: &Descriptor, placed: &Placed, bytes: &[u8]) -> Option<StreamId> {
+        let Descriptor::Change { stream, .. } = descriptor else {
+            return None;
+        };
+        let change = placed.part(bytes).and_then(delta::decode)?;
+        (change == HeadChange::Delete { epoch: None } && self.state.is_damaged(*stream)).then_some(*stream)
     }
 
     fn delta(
@@ -179,13 +235,28 @@ impl Replay<'_> {
         descriptor: &Descriptor,
         placed: &Placed,
     ) -> std::result::Result<(), String> {
-        let part = placed.part(bytes).ok_or("the checksum of its part is wrong; restore the segment from a copy")?;
+        let part = placed
+            .part(bytes)
+            .ok_or("the checksum of its part is wrong; restore the segment from a copy")?;
         match descriptor {
-            Descriptor::Slice { stream, incarnation, epoch, previous, makes, .. } => {
+            Descriptor::Slice {
+                stream,
+                incarnation,
+                epoch,
+                previous,
+                makes,
+                ..
+            } => {
                 self.load(applied, *stream)?;
-                let head = applied.head(*stream).and_then(Option::as_ref).ok_or("a commit onto a stream without a head")?;
+                let head = applied
+                    .head(*stream)
+                    .and_then(Option::as_ref)
+                    .ok_or("a commit onto a stream without a head")?;
                 if head.version.next() != Some(*makes) {
-                    return Err(format!("a commit that makes version {makes} onto version {}", head.version));
+                    return Err(format!(
+                        "a commit that makes version {makes} onto version {}",
+                        head.version
+                    ));
                 }
                 if (head.incarnation, head.owner_epoch, head.last_commit) != (*incarnation, *epoch, *previous) {
                     return Err(format!(
@@ -194,7 +265,8 @@ impl Replay<'_> {
                         head.incarnation, head.owner_epoch, head.last_commit
                     ));
                 }
-                let commit = commit_of(descriptor, placed, &frame.header, self.position.offset).ok_or("not a commit")?;
+                let commit =
+                    commit_of(descriptor, placed, &frame.header, self.position.offset).ok_or("not a commit")?;
                 applied.commit(*stream, commit).map_err(|e| e.to_string())
             }
             Descriptor::Change { stream, makes } => {
@@ -202,9 +274,17 @@ impl Replay<'_> {
                 let change = delta::decode(part).ok_or("a head change that makes no sense")?;
                 applied.change(*stream, &change, *makes).map_err(|e| e.to_string())
             }
-            Descriptor::Write { key, onto, makes, delete } => {
+            Descriptor::Write {
+                key,
+                onto,
+                makes,
+                delete,
+            } => {
                 self.check_version(applied, key, *onto)?;
-                let value = || Versioned { value: bytes::Bytes::copy_from_slice(part), version: *makes };
+                let value = || Versioned {
+                    value: bytes::Bytes::copy_from_slice(part),
+                    version: *makes,
+                };
                 applied.key(key.clone(), (!delete).then(value));
                 Ok(())
             }
@@ -222,12 +302,20 @@ impl Replay<'_> {
     fn check_version(&self, applied: &Applied, key: &Key, onto: Option<Version>) -> std::result::Result<(), String> {
         let found = match applied.written(key) {
             Some(version) => version,
-            None => self.state.get(key).map_err(|e| e.to_string())?.map(|found| found.version),
+            None => self
+                .state
+                .get(key)
+                .map_err(|e| e.to_string())?
+                .map(|found| found.version),
         };
         let show = |version: Option<Version>| version.map_or("none".to_owned(), |version| version.0.to_string());
         match found == onto {
             true => Ok(()),
-            false => Err(format!("a write of key {key} onto version {}, the key has {}", show(onto), show(found))),
+            false => Err(format!(
+                "a write of key {key} onto version {}, the key has {}",
+                show(onto),
+                show(found)
+            )),
         }
     }
 
@@ -235,14 +323,23 @@ impl Replay<'_> {
     fn jump(&mut self, scan: &Scan, later: &Later) {
         let (segment, position) = (self.position.segment, self.position.offset);
         let (wanted, found) = (self.position.sequence, later.frame.header.sequence);
-        let damage = |detail: String| Damage { segment, position, detail };
+        let damage = |detail: String| Damage {
+            segment,
+            position,
+            detail,
+        };
         if found == wanted.saturating_add(1) {
             for scope in &later.frame.witnesses {
-                let detail = format!("frame {wanted} is unreadable, and it concerned this stream; restore the segment from a copy");
+                let detail = format!(
+                    "frame {wanted} is unreadable, and it concerned this stream; restore the segment from a copy"
+                );
                 self.state.mark_damaged(Some(*scope), damage(detail));
             }
         } else if found > wanted {
-            let detail = format!("frames {wanted} to {} are unreadable; restore the segment from a copy", found.saturating_sub(1));
+            let detail = format!(
+                "frames {wanted} to {} are unreadable; restore the segment from a copy",
+                found.saturating_sub(1)
+            );
             self.state.mark_damaged(None, damage(detail));
         }
         self.index = later.index;
@@ -251,26 +348,37 @@ impl Replay<'_> {
         self.position.sequence = found;
     }
 
-    /// The last segment must be as long as it was made, unless zeros show that its frames ended before the cut.
+    /// Where the frames end, and behind, no file may be shorter than it was made, unless zeros show that nothing was there.
     fn check_cut(&self, scan: &Scan) -> Result<()> {
-        let Some(last) = scan.segments().last() else {
-            return Ok(());
-        };
-        let whole = last.header.map_or(last.length, |header| header.length);
-        let is_last = self.index.saturating_add(1) == scan.segments().len();
-        let end = if is_last { self.position.offset } else { HEADER_BYTES };
-        let blank = scan.written_end(scan.segments().len().saturating_sub(1), end)? == end;
-        if last.length >= whole || (blank && last.length.saturating_sub(end) >= BLOCK as u64) {
-            return Ok(());
+        for (index, open) in scan.segments().iter().enumerate().skip(self.index) {
+            let end = if index == self.index {
+                self.position.offset
+            } else {
+                HEADER_BYTES
+            };
+            let follower = scan
+                .segments()
+                .get(index.saturating_add(1))
+                .and_then(|next| next.header);
+            let whole = match follower.map(|next| next.previous_length).filter(|length| *length > 0) {
+                Some(length) => length,
+                None => open
+                    .header
+                    .map_or(open.length.max(HEADER_BYTES), |header| header.length),
+            };
+            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.written_end(index, end)? == end;
+            if open.length < whole && !blank {
+                return Err(Error::Corrupt {
+                    what: "the journal".into(),
+                    place: self.segments.path(open.sequence).display().to_string(),
+                    detail: format!(
+                        "the file has {} bytes of {whole}: it was cut, and what is missing cannot be told. Restore it from a copy",
+                        open.length
+                    ),
+                });
+            }
         }
-        Err(Error::Corrupt {
-            what: "the journal".into(),
-            place: self.segments.path(last.sequence).display().to_string(),
-            detail: format!(
-                "the file has {} bytes, it was made with {whole}: it was cut, and what is missing cannot be told. Restore it from a copy",
-                last.length
-            ),
-        })
+        Ok(())
     }
 
     fn secure_last(&self) -> Result<()> {
@@ -278,30 +386,39 @@ impl Replay<'_> {
             return Ok(());
         };
         let place = || self.segments.place(last.sequence, last.position);
-        let file = self.segments.writer(last.sequence).map_err(|e| Error::io("open", place(), e))?;
-        file.write_all_at(&last.bytes, last.position).map_err(|e| Error::io("write", place(), e))?;
+        let file = self
+            .segments
+            .writer(last.sequence)
+            .map_err(|e| Error::io("open", place(), e))?;
+        file.write_all_at(&last.bytes, last.position)
+            .map_err(|e| Error::io("write", place(), e))?;
         file.sync_data().map_err(|e| Error::io("sync", place(), e))
     }
 
-    /// Segments without an accepted frame go; the last one gives its unwritten rest back. What a torn tail left stays: it is cheap
-    /// and may be looked at.
-    fn put_away(self, scan: &Scan) -> Result<Recovered> {
-        let mut last_length = 0;
-        for (index, open) in scan.segments().iter().enumerate() {
-            let failed = |op| move |e| Error::io(op, self.segments.path(open.sequence).display().to_string(), e);
-            if index > self.index {
-                self.segments.remove(open.sequence).map_err(failed("remove"))?;
-            } else if index == self.index {
-                let end = scan.written_end(index, self.position.offset.min(open.length))?;
-                last_length = end;
-                if end < open.length {
-                    let file = self.segments.writer(open.sequence).map_err(failed("open"))?;
-                    file.set_length(end).and_then(|()| file.sync_data()).map_err(failed("shorten"))?;
-                }
+    /// The journal goes on in a segment of its own, behind the last one with an accepted frame. What a torn tail left there stays:
+    /// it is cheap and may be looked at.
+    fn finish(self, scan: &Scan) -> Result<Recovered> {
+        let (mut next_segment, mut previous_length, mut shorten) = (self.position.segment, 0, false);
+        if let Some(open) = scan.segments().get(self.index) {
+            if self.position.offset > HEADER_BYTES {
+                next_segment = open.sequence.saturating_add(1);
+                previous_length = scan.written_end(self.index, self.position.offset.min(open.length))?;
+                shorten = previous_length < open.length;
+            } else {
+                previous_length = open.header.map_or(0, |header| header.previous_length);
             }
         }
         let witnesses = self.last.map(|last| last.scopes).unwrap_or_default();
-        Ok(Recovered { position: self.position, witnesses, frames: self.frames, bytes: self.bytes, last_length })
+        let (position, frames, bytes) = (self.position, self.frames, self.bytes);
+        Ok(Recovered {
+            position,
+            witnesses,
+            frames,
+            bytes,
+            next_segment,
+            previous_length,
+            shorten,
+        })
     }
 }
 

@@ -41,8 +41,8 @@ fn options(presence: Presence, cache_bytes: usize) -> Options {
     options.create_if_missing(presence == Presence::CreateIfMissing);
     // Every file named in the manifest is checked at open: a missing one is found at start, not at the first read.
     options.set_paranoid_checks(true);
-    // One memtable holds a whole checkpoint; it is flushed by us, not by its size.
-    options.set_write_buffer_size(256 << 20);
+    // A batch goes into one memtable however large it is; we flush after each checkpoint, before this size matters.
+    options.set_write_buffer_size(64 << 20);
     options.set_max_write_buffer_number(2);
     // One flush and one compaction at a time: the machine belongs to the broker.
     options.set_max_background_jobs(2);
@@ -63,16 +63,21 @@ impl Rocks {
     /// Opens the store in `directory`, with a block cache of `cache_bytes`.
     pub fn open(directory: &Path, presence: Presence, cache_bytes: usize) -> Result<Self> {
         let db = DB::open(&options(presence, cache_bytes), directory).map_err(|e| error("open", directory, &e))?;
-        Ok(Rocks { db, directory: directory.to_owned() })
+        Ok(Rocks {
+            db,
+            directory: directory.to_owned(),
+        })
     }
 
-    fn read<'a>(&'a self, from: &[u8], to: &[u8], mode: IteratorMode<'_>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
+    fn read(&self, from: &[u8], to: &[u8], mode: IteratorMode<'_>, limit: usize) -> Result<Vec<(Bytes, Bytes)>> {
         let mut options = ReadOptions::default();
         options.set_iterate_lower_bound(from);
         options.set_iterate_upper_bound(to);
         let entries = self.db.iterator_opt(mode, options).take(limit);
         let owned = entries.map(|entry| entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))));
-        owned.collect::<std::result::Result<_, _>>().map_err(|e| error("scan", &self.directory, &e))
+        owned
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|e| error("scan", &self.directory, &e))
     }
 }
 
@@ -100,13 +105,17 @@ impl StateBackend for Rocks {
         }
         let mut options = WriteOptions::default();
         options.disable_wal(true);
-        self.db.write_opt(writes, &options).map_err(|e| error("write", &self.directory, &e))
+        self.db
+            .write_opt(writes, &options)
+            .map_err(|e| error("write", &self.directory, &e))
     }
 
     fn flush(&self) -> Result<()> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
-        self.db.flush_opt(&options).map_err(|e| error("flush", &self.directory, &e))
+        self.db
+            .flush_opt(&options)
+            .map_err(|e| error("flush", &self.directory, &e))
     }
 }
 
@@ -138,7 +147,9 @@ mod tests {
 
     fn filled(directory: &Path) -> Rocks {
         let store = Rocks::open(directory, Presence::CreateIfMissing, CACHE).unwrap();
-        let batch = (0..100u8).map(|n| (Bytes::from(vec![n]), Some(Bytes::from(vec![n; 1000])))).collect();
+        let batch = (0..100u8)
+            .map(|n| (Bytes::from(vec![n]), Some(Bytes::from(vec![n; 1000]))))
+            .collect();
         store.write(batch).unwrap();
         store.flush().unwrap();
         store
@@ -147,7 +158,9 @@ mod tests {
     #[test]
     fn flushed_batches_are_there_after_a_reopen_and_scans_are_bounded() {
         let directory = tempfile::tempdir().unwrap();
-        filled(directory.path()).write(vec![(Bytes::from_static(&[3]), None)]).unwrap();
+        filled(directory.path())
+            .write(vec![(Bytes::from_static(&[3]), None)])
+            .unwrap();
         let store = Rocks::open(directory.path(), Presence::Required, CACHE).unwrap();
         assert_eq!(store.get(&[5]).unwrap().unwrap(), vec![5; 1000]);
         let keys = |found: Vec<(Bytes, Bytes)>| found.into_iter().map(|(key, _)| key[0]).collect::<Vec<_>>();
@@ -160,7 +173,9 @@ mod tests {
     #[test]
     fn a_missing_store_is_damage_when_it_must_be_there() {
         let directory = tempfile::tempdir().unwrap();
-        let error = Rocks::open(&directory.path().join("state"), Presence::Required, CACHE).err().unwrap();
+        let error = Rocks::open(&directory.path().join("state"), Presence::Required, CACHE)
+            .err()
+            .unwrap();
         assert_eq!(error.code(), ErrorCode::Corrupt, "{error}");
     }
 
@@ -168,8 +183,12 @@ mod tests {
     fn l17_a_damaged_file_is_named_with_its_directory_and_what_to_do() {
         let directory = tempfile::tempdir().unwrap();
         drop(filled(directory.path()));
-        let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
-        let table = files.filter(|path| path.extension().is_some_and(|extension| extension == "sst")).next().unwrap();
+        let mut files = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let table = files
+            .find(|path| path.extension().is_some_and(|extension| extension == "sst"))
+            .unwrap();
         let mut bytes = std::fs::read(&table).unwrap();
         let middle = bytes.len() / 4;
         bytes[middle] ^= 0x40;
@@ -179,7 +198,10 @@ mod tests {
             .unwrap_err();
         assert_eq!(found.code(), ErrorCode::Corrupt, "{found}");
         let text = found.to_string();
-        assert!(text.contains(&directory.path().display().to_string()) && text.contains("restore"), "{text}");
+        assert!(
+            text.contains(&directory.path().display().to_string()) && text.contains("restore"),
+            "{text}"
+        );
 
         bytes.truncate(middle);
         std::fs::write(&table, &bytes).unwrap();

@@ -44,7 +44,11 @@ pub struct Roll {
 impl Roll {
     /// Goes on in `current`.
     pub fn new(segments: Arc<Segments>, current: Current) -> Roll {
-        Roll { segments, current, next: None }
+        Roll {
+            segments,
+            current,
+            next: None,
+        }
     }
 
     /// The segment that takes frames.
@@ -60,7 +64,11 @@ impl Roll {
     /// Bytes that are free already: written once, in this segment and in the prepared one.
     pub fn preallocated(&self, offset: u64) -> u64 {
         let left = self.current.header.length.saturating_sub(offset);
-        let next = if self.next.is_some() { self.current.header.length } else { 0 };
+        let next = if self.next.is_some() {
+            self.current.header.length
+        } else {
+            0
+        };
         left.saturating_add(next)
     }
 
@@ -104,7 +112,11 @@ impl Roll {
 
     fn next_header(&self) -> SegmentHeader {
         let header = self.current.header;
-        SegmentHeader { sequence: header.sequence.saturating_add(1), previous_length: header.length, ..header }
+        SegmentHeader {
+            sequence: header.sequence.saturating_add(1),
+            previous_length: header.length,
+            ..header
+        }
     }
 
     fn no_room(&self, reason: io::Error) -> NoRoom {
@@ -119,6 +131,9 @@ impl Roll {
             "no space for a journal segment of {} bytes in {directory}, {free} bytes are free ({reason}): free space on that file system",
             self.current.header.length
         );
-        NoRoom::Space(Error::Unavailable { what, retry: SPACE_RETRY })
+        NoRoom::Space(Error::Unavailable {
+            what,
+            retry: SPACE_RETRY,
+        })
     }
 }

@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 /// Bytes read at once while looking ahead.
 const WINDOW: usize = 1 << 20;
 
+/// What a block that was never used holds.
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
 /// One segment, open for the scan.
 pub struct Open {
     /// Its sequence number.
@@ -55,7 +58,10 @@ pub struct Scan {
 impl Scan {
     /// Opens `sequences`, which follow each other.
     pub fn open(segments: Arc<Segments>, sequences: &[u64], directory_id: u128) -> Result<Scan> {
-        let opened = sequences.iter().map(|sequence| open(&segments, *sequence, directory_id)).collect::<Result<_>>()?;
+        let opened = sequences
+            .iter()
+            .map(|sequence| open(&segments, *sequence, directory_id))
+            .collect::<Result<_>>()?;
         Ok(Scan { segments, opened })
     }
 
@@ -85,12 +91,17 @@ impl Scan {
         match Frame::decode(&bytes) {
             Ok(frame) if frame.header.segment == open.sequence => {
                 let run = *open.run.get_or_insert(frame.header.run);
-                Ok(if run == frame.header.run { Found::Frame(Box::new(frame)) } else { Found::Nothing })
+                Ok(if run == frame.header.run {
+                    Found::Frame(Box::new(frame))
+                } else {
+                    Found::Nothing
+                })
             }
             Err(Fault::Newer(format)) => {
                 let place = self.segments.place(open.sequence, position);
                 let known = frame::FORMAT;
-                let feature = format!("journal format {format} in {place} (this build knows up to {known}): use a newer build");
+                let feature =
+                    format!("journal format {format} in {place} (this build knows up to {known}): use a newer build");
                 Err(Error::Unsupported { feature })
             }
             _ => Ok(Found::Nothing),
@@ -125,7 +136,9 @@ impl Scan {
         let mut window = Vec::new();
         let mut position = from;
         while let Some(open) = self.opened.get(index) {
-            let left = usize::try_from(open.length.saturating_sub(position)).unwrap_or(WINDOW).min(WINDOW);
+            let left = usize::try_from(open.length.saturating_sub(position))
+                .unwrap_or(WINDOW)
+                .min(WINDOW);
             let left = left / BLOCK * BLOCK;
             if left == 0 {
                 return Ok(None);
@@ -142,7 +155,11 @@ impl Scan {
                 // A newer format cannot begin behind frames of this one without a sound frame at an expected place.
                 match self.at(index, at) {
                     Ok(Found::Frame(frame)) if frame.header.sequence >= least => {
-                        return Ok(Some(Later { index, position: at, frame: *frame }));
+                        return Ok(Some(Later {
+                            index,
+                            position: at,
+                            frame: *frame,
+                        }));
                     }
                     Ok(_) | Err(Error::Unsupported { .. }) => {}
                     Err(other) => return Err(other),
@@ -162,11 +179,13 @@ impl Scan {
         let mut window = Vec::new();
         let mut position = from;
         while position < open.length {
-            let left = usize::try_from(open.length.saturating_sub(position)).unwrap_or(WINDOW).min(WINDOW);
+            let left = usize::try_from(open.length.saturating_sub(position))
+                .unwrap_or(WINDOW)
+                .min(WINDOW);
             window.resize(left, 0);
             read(&self.segments, open, &mut window, position)?;
             for (block, at) in window.chunks(BLOCK).zip((position..).step_by(BLOCK)) {
-                if block.iter().any(|byte| *byte != 0) {
+                if ZEROS.get(..block.len()) != Some(block) {
                     end = at.saturating_add(block.len() as u64);
                 }
             }
@@ -184,11 +203,14 @@ fn open(segments: &Segments, sequence: u64, directory_id: u128) -> Result<Open> 
     let header = if length < HEADER_BYTES {
         None
     } else {
-        file.read_exact_at(&mut block, 0).map_err(|e| Error::io("read", path(), e))?;
+        file.read_exact_at(&mut block, 0)
+            .map_err(|e| Error::io("read", path(), e))?;
         match SegmentHeader::decode(&block) {
             Ok(header) => Some(header),
             Err(Some(format)) => {
-                return Err(Error::Unsupported { feature: format!("journal format {format} in {}: use a newer build", path()) })
+                return Err(Error::Unsupported {
+                    feature: format!("journal format {format} in {}: use a newer build", path()),
+                })
             }
             Err(None) => None,
         }
@@ -205,13 +227,24 @@ fn open(segments: &Segments, sequence: u64, directory_id: u128) -> Result<Open> 
         });
     }
     if header.is_none() {
-        tracing::warn!(segment = path(), "the header block of a journal segment is damaged; its frames speak for themselves");
+        tracing::warn!(
+            segment = path(),
+            "the header block of a journal segment is damaged; its frames speak for themselves"
+        );
     }
     let length = header.map_or(length, |header| length.min(header.length));
-    Ok(Open { sequence, length, header, file, run: header.map(|header| header.run) })
+    Ok(Open {
+        sequence,
+        length,
+        header,
+        file,
+        run: header.map(|header| header.run),
+    })
 }
 
 fn read(segments: &Segments, open: &Open, buffer: &mut [u8], position: u64) -> Result<()> {
     let place = || segments.place(open.sequence, position);
-    open.file.read_exact_at(buffer, position).map_err(|e| Error::io("read", place(), e))
+    open.file
+        .read_exact_at(buffer, position)
+        .map_err(|e| Error::io("read", place(), e))
 }

@@ -27,6 +27,8 @@ const SUFFIX: &str = "seg";
 const UNFINISHED: &str = "new";
 /// Zeros are written in steps of this many bytes.
 const STEP: usize = 1 << 20;
+/// Zeros are synced every so many bytes: one large sync would hold up those of the frames beside it.
+const SYNC_STEP: u64 = 8 << 20;
 /// Files kept open for reads.
 const OPEN_FILES: usize = 256;
 
@@ -96,8 +98,13 @@ pub struct Segments {
 impl Segments {
     /// The segments in `directory`, which is created if it is missing.
     pub fn new(disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
-        disk.create_dir_all(&directory).map_err(|e| Error::io("create", directory.display().to_string(), e))?;
-        Ok(Segments { disk, directory, open: Mutex::new(BTreeMap::new()) })
+        disk.create_dir_all(&directory)
+            .map_err(|e| Error::io("create", directory.display().to_string(), e))?;
+        Ok(Segments {
+            disk,
+            directory,
+            open: Mutex::new(BTreeMap::new()),
+        })
     }
 
     /// The directory.
@@ -125,15 +132,23 @@ impl Segments {
 
     /// Removes what is left of creations that did not finish. Only before the journal runs.
     pub fn clean(&self) -> Result<()> {
-        for name in self.names()?.into_iter().filter(|name| sequence_of(name, UNFINISHED).is_some()) {
+        for name in self
+            .names()?
+            .into_iter()
+            .filter(|name| sequence_of(name, UNFINISHED).is_some())
+        {
             let path = self.directory.join(name);
-            self.disk.remove(&path).map_err(|e| Error::io("remove", path.display().to_string(), e))?;
+            self.disk
+                .remove(&path)
+                .map_err(|e| Error::io("remove", path.display().to_string(), e))?;
         }
         Ok(())
     }
 
     fn names(&self) -> Result<Vec<PathBuf>> {
-        self.disk.list(&self.directory).map_err(|e| Error::io("list", self.directory.display().to_string(), e))
+        self.disk
+            .list(&self.directory)
+            .map_err(|e| Error::io("list", self.directory.display().to_string(), e))
     }
 
     /// Creates a segment of `header.length` bytes: every block written, synced, and its name durable. Replaces a segment of the
@@ -162,9 +177,14 @@ impl Segments {
         let zeros = vec![0; STEP];
         let mut position = HEADER_BYTES;
         while position < header.length {
-            let step = usize::try_from(header.length.saturating_sub(position)).unwrap_or(STEP).min(STEP);
+            let step = usize::try_from(header.length.saturating_sub(position))
+                .unwrap_or(STEP)
+                .min(STEP);
             file.write_all_at(zeros.get(..step).unwrap_or_default(), position)?;
             position = position.saturating_add(step as u64);
+            if position % SYNC_STEP < STEP as u64 {
+                file.sync_data()?;
+            }
         }
         file.sync_data()?;
         self.disk.rename(unfinished, &self.path(header.sequence))?;
@@ -213,16 +233,26 @@ impl Segments {
 }
 
 fn sequence_of(name: &Path, suffix: &str) -> Option<u64> {
-    let stem = name.file_stem().and_then(|stem| stem.to_str()).filter(|stem| stem.len() == 16)?;
-    (name.extension()?.to_str()? == suffix).then(|| u64::from_str_radix(stem, 16).ok()).flatten()
+    let stem = name
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .filter(|stem| stem.len() == 16)?;
+    (name.extension()?.to_str()? == suffix)
+        .then(|| u64::from_str_radix(stem, 16).ok())
+        .flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HEADER: SegmentHeader =
-        SegmentHeader { directory_id: 7 << 100, sequence: 9, run: 11, length: 1 << 20, previous_length: 1 << 19 };
+    const HEADER: SegmentHeader = SegmentHeader {
+        directory_id: 7 << 100,
+        sequence: 9,
+        run: 11,
+        length: 1 << 20,
+        previous_length: 1 << 19,
+    };
 
     #[test]
     fn header_is_read_back_and_any_flipped_byte_is_found() {

@@ -24,7 +24,11 @@ pub struct Space {
 impl Space {
     /// Keeps `reserve` bytes free.
     pub fn new(segments: Arc<Segments>, reserve: u64) -> Space {
-        Space { segments, reserve, asked: None }
+        Space {
+            segments,
+            reserve,
+            asked: None,
+        }
     }
 
     /// Why appends are refused at present. What is preallocated counts as free. A file system that does not answer refuses

@@ -30,6 +30,8 @@ pub struct Update {
     pub keys: Vec<(Key, Option<Versioned>)>,
     /// Ends of the commits in the frame: segment, stream, end offset.
     pub uses: Vec<(u64, StreamId, Offset)>,
+    /// Streams whose damage ends with their deletion.
+    pub healed: Vec<StreamId>,
 }
 
 /// Heads and keys above the backend.
@@ -92,12 +94,20 @@ impl StateTable {
         }
         let (from, to) = layout::damage_range();
         let stored = backend.scan(&from, &to, usize::MAX)?;
-        let damages = stored.iter().filter_map(|(key, value)| layout::damage_of(key, value)).collect();
+        let damages = stored
+            .iter()
+            .filter_map(|(key, value)| layout::damage_of(key, value))
+            .collect();
         Ok(Some(Self::at(backend, directory_id, place, meta.position, damages)))
     }
 
     /// An empty state in an empty backend; durable when it returns.
-    pub fn create(backend: Arc<dyn StateBackend>, directory_id: u128, place: &str, position: Position) -> Result<StateTable> {
+    pub fn create(
+        backend: Arc<dyn StateBackend>,
+        directory_id: u128,
+        place: &str,
+        position: Position,
+    ) -> Result<StateTable> {
         let meta = layout::meta_value(&Meta { directory_id, position });
         backend.write(vec![(Bytes::from_static(layout::META), Some(meta))])?;
         backend.flush()?;
@@ -120,7 +130,12 @@ impl StateTable {
             checkpoint: position,
             generation: 0,
         };
-        StateTable { backend, directory_id, place: place.into(), inner: Mutex::new(inner) }
+        StateTable {
+            backend,
+            directory_id,
+            place: place.into(),
+            inner: Mutex::new(inner),
+        }
     }
 
     /// Up to where the published state reaches.
@@ -183,7 +198,11 @@ impl StateTable {
         };
         match above {
             Some(value) => Ok(value),
-            None => self.backend.get(&layout::record_key(key))?.map(|stored| layout::versioned(key, &stored)).transpose(),
+            None => self
+                .backend
+                .get(&layout::record_key(key))?
+                .map(|stored| layout::versioned(key, &stored))
+                .transpose(),
         }
     }
 
@@ -209,9 +228,15 @@ impl StateTable {
         Key::check_range(from, to)?;
         self.check(from.stream())?;
         if from.kind() == Some(RecordType::StreamHead) {
-            let own = from.stream().map(Key::stream_head).filter(|own| from <= own && own < to && limit > 0);
+            let own = from
+                .stream()
+                .map(Key::stream_head)
+                .filter(|own| from <= own && own < to && limit > 0);
             let found = own.map(|own| Ok((own.clone(), self.head_record(&own)?))).transpose()?;
-            return Ok(found.into_iter().filter_map(|(own, value)| Some((own, value?))).collect());
+            return Ok(found
+                .into_iter()
+                .filter_map(|(own, value)| Some((own, value?)))
+                .collect());
         }
         // First what is newer, then the backend: an entry that goes down in between is seen twice, never missed.
         let mut above: BTreeMap<Key, Option<Versioned>> = BTreeMap::new();
@@ -254,6 +279,11 @@ impl StateTable {
             for (segment, stream, end) in update.uses {
                 inner.current.uses.insert((segment, stream), Some(end));
             }
+            for stream in update.healed {
+                let scope = Some(Some(stream));
+                inner.damages.remove(&scope);
+                inner.current.damages.insert(scope, None);
+            }
             for (stream, head) in update.heads {
                 let known = inner.cells.get(&stream).and_then(Weak::upgrade);
                 let cell = known.unwrap_or_else(empty_cell);
@@ -277,10 +307,22 @@ impl StateTable {
         let inner = self.inner.lock();
         let found = inner.damages.get(&None).or_else(|| inner.damages.get(&Some(scope)));
         found.map_or(Ok(()), |damage| {
-            let what = scope.map_or_else(|| "metadata without a stream".to_owned(), |stream| format!("stream {stream}"));
+            let what = scope.map_or_else(
+                || "metadata without a stream".to_owned(),
+                |stream| format!("stream {stream}"),
+            );
             let place = format!("journal segment {:016x}, byte {}", damage.segment, damage.position);
-            Err(Error::Corrupt { what, place, detail: damage.detail.clone() })
+            Err(Error::Corrupt {
+                what,
+                place,
+                detail: damage.detail.clone(),
+            })
         })
+    }
+
+    /// Whether this very stream is known to be damaged.
+    pub fn is_damaged(&self, stream: StreamId) -> bool {
+        self.inner.lock().damages.contains_key(&Some(Some(stream)))
     }
 
     /// Records damage; kept by the next checkpoint. `None` = everything is in doubt. The first damage of a scope stays.
@@ -301,7 +343,12 @@ impl StateTable {
 
     /// Every known damage.
     pub fn damages(&self) -> Vec<(Option<Scope>, Damage)> {
-        self.inner.lock().damages.iter().map(|(scope, damage)| (*scope, damage.clone())).collect()
+        self.inner
+            .lock()
+            .damages
+            .iter()
+            .map(|(scope, damage)| (*scope, damage.clone()))
+            .collect()
     }
 
     /// Heads and keys that the backend does not hold yet.
@@ -312,27 +359,40 @@ impl StateTable {
 
     /// Heads in memory, for metrics and tests.
     pub fn heads_in_memory(&self) -> usize {
-        self.inner.lock().cells.values().filter(|cell| cell.strong_count() > 0).count()
+        self.inner
+            .lock()
+            .cells
+            .values()
+            .filter(|cell| cell.strong_count() > 0)
+            .count()
     }
 
     /// Takes everything published so far out of the way of later updates, for [`StateTable::write_frozen`]. Only between two
-    /// frames. Nothing happens while an earlier overlay has not gone down.
+    /// frames. While an earlier overlay has not gone down,
+    /// nothing happens, and the answer is false.
     ///
     /// # Errors
     /// When a head cannot be encoded: a defect.
-    pub fn freeze(&self) -> Result<()> {
+    pub fn freeze(&self) -> Result<bool> {
         let mut inner = self.inner.lock();
         if inner.frozen.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let heads = inner.current.heads.iter().map(|(stream, cell)| {
             let value = cell.with(|head| head.map(encoded)).transpose()?;
-            Ok((layout::record_key(&Key::stream_head(*stream)), value.as_ref().map(layout::record_value)))
+            Ok((
+                layout::record_key(&Key::stream_head(*stream)),
+                value.as_ref().map(layout::record_value),
+            ))
         });
         let heads = heads.collect::<Result<BackendBatch>>()?;
         let overlay = Arc::new(std::mem::take(&mut inner.current));
-        inner.frozen = Some(Frozen { overlay, heads, position: inner.position });
-        Ok(())
+        inner.frozen = Some(Frozen {
+            overlay,
+            heads,
+            position: inner.position,
+        });
+        Ok(true)
     }
 
     /// Brings the frozen overlay down in one batch with its position, flushes, and forgets it. Blocking. When it fails the overlay
@@ -340,16 +400,31 @@ impl StateTable {
     pub fn write_frozen(&self) -> Result<()> {
         let Some((overlay, mut batch, position)) = ({
             let inner = self.inner.lock();
-            inner.frozen.as_ref().map(|frozen| (frozen.overlay.clone(), frozen.heads.clone(), frozen.position))
+            inner
+                .frozen
+                .as_ref()
+                .map(|frozen| (frozen.overlay.clone(), frozen.heads.clone(), frozen.position))
         }) else {
             return Ok(());
         };
-        batch.extend(overlay.keys.iter().map(|(key, value)| (layout::record_key(key), value.as_ref().map(layout::record_value))));
+        batch.extend(
+            overlay
+                .keys
+                .iter()
+                .map(|(key, value)| (layout::record_key(key), value.as_ref().map(layout::record_value))),
+        );
         let uses = overlay.uses.iter();
-        batch.extend(uses.map(|((segment, stream), end)| (layout::use_key(*segment, *stream), end.map(layout::use_value))));
+        batch.extend(
+            uses.map(|((segment, stream), end)| (layout::use_key(*segment, *stream), end.map(layout::use_value))),
+        );
         let damages = overlay.damages.iter();
-        batch.extend(damages.map(|(scope, damage)| (layout::damage_key(*scope), damage.as_ref().map(layout::damage_value))));
-        let meta = layout::meta_value(&Meta { directory_id: self.directory_id, position });
+        batch.extend(
+            damages.map(|(scope, damage)| (layout::damage_key(*scope), damage.as_ref().map(layout::damage_value))),
+        );
+        let meta = layout::meta_value(&Meta {
+            directory_id: self.directory_id,
+            position,
+        });
         batch.push((Bytes::from_static(layout::META), Some(meta)));
         self.backend.write(batch)?;
         self.backend.flush()?;
@@ -373,7 +448,10 @@ impl StateTable {
             let frozen = inner.frozen.as_ref().map(|frozen| &*frozen.overlay);
             let range = (segment, StreamId::new(0))..=(segment, StreamId::new(u128::MAX));
             let layers = frozen.into_iter().chain(std::iter::once(&inner.current));
-            layers.flat_map(|overlay| overlay.uses.range(range.clone())).map(|((_, stream), end)| (*stream, *end)).collect()
+            layers
+                .flat_map(|overlay| overlay.uses.range(range.clone()))
+                .map(|((_, stream), end)| (*stream, *end))
+                .collect()
         };
         let (from, to) = layout::use_range(segment, segment.saturating_add(1));
         for (key, value) in self.backend.scan(&from, &to, usize::MAX)? {
@@ -420,7 +498,10 @@ enum Order {
 
 /// A head as a record; its commit version is the record's version.
 fn encoded(head: &StreamHead) -> Result<Versioned> {
-    Ok(Versioned { value: head.encode()?, version: Version(head.version.get()) })
+    Ok(Versioned {
+        value: head.encode()?,
+        version: Version(head.version.get()),
+    })
 }
 
 /// A cell for a head that is published right after, or for one that never was.

@@ -55,6 +55,10 @@ impl Counters {
         counter.fetch_add(more, Ordering::Relaxed);
     }
 
+    pub(super) fn subtract(counter: &AtomicU64, less: u64) {
+        counter.fetch_sub(less, Ordering::Relaxed);
+    }
+
     pub(super) fn set(counter: &AtomicU64, value: u64) {
         counter.store(value, Ordering::Relaxed);
     }

@@ -59,12 +59,7 @@ impl MemoryBroker {
     }
 }
 
-fn apply(
-    paths: &mut BTreeMap<String, Versioned>,
-    path: String,
-    value: Option<Bytes>,
-    expected: Expected,
-) -> Verdict {
+fn apply(paths: &mut BTreeMap<String, Versioned>, path: String, value: Option<Bytes>, expected: Expected) -> Verdict {
     let there = paths.get(&path).map(|there| there.version);
     let as_expected = match expected {
         Expected::Absent => there.is_none(),

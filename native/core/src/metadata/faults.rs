@@ -52,10 +52,21 @@ impl Faults {
         plan.faults.insert(number, fault);
     }
 
+    /// Forgets every fault that is still planned. Late writes stay held.
+    pub fn clear(&self) {
+        self.plan.lock().faults.clear();
+    }
+
     /// Lets `writes` more writes pass; everything after them stops for ever, as if the caller had died. `None` lets all pass.
     pub fn halt_after(&self, writes: Option<u64>) {
         let mut plan = self.plan.lock();
         plan.halt_after = writes.map(|writes| plan.writes.saturating_add(writes));
+    }
+
+    /// Whether a write was stopped by [`Faults::halt_after`].
+    pub fn halted(&self) -> bool {
+        let plan = self.plan.lock();
+        plan.halt_after.is_some_and(|last| plan.writes > last)
     }
 
     /// Whether reads fail as `Unavailable` from now on.
@@ -77,7 +88,7 @@ impl Faults {
     }
 
     /// Counts a write and says what happens to it.
-    pub(super) fn on_write(&self) -> Option<Fault> {
+    pub(crate) fn on_write(&self) -> Option<Fault> {
         let mut plan = self.plan.lock();
         plan.writes = plan.writes.saturating_add(1);
         if plan.halt_after.is_some_and(|last| plan.writes > last) {

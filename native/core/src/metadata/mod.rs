@@ -5,6 +5,7 @@
 //! Does not: know what a record means (`record`).
 
 pub mod broker_memory;
+pub mod embedded;
 pub mod faults;
 pub mod memory;
 pub mod pulsar;

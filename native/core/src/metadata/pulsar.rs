@@ -226,7 +226,8 @@ mod tests {
     fn a_conflict_that_cannot_be_read_is_certain_but_says_nothing_about_the_value() {
         let broker = MemoryBroker::new();
         let store = PulsarMetadata::new(Arc::new(broker.clone()));
-        let write = |value: &'static str| Write { key: Key::cluster(), expected: Expected::Absent, value: Some(value.into()) };
+        let write =
+            |value: &'static str| Write { key: Key::cluster(), expected: Expected::Absent, value: Some(value.into()) };
         assert!(matches!(block_on(store.write(vec![write("one")]))[..], [Verdict::Applied(_)]));
         broker.faults().fail_reads(true);
         match &block_on(store.write(vec![write("two")]))[..] {

@@ -18,7 +18,11 @@ const SENDS: u32 = 10;
 pub async fn write_settled(store: &dyn MetadataStore, clock: &dyn Clock, batch: Vec<Write>) -> Vec<Verdict> {
     let mut verdicts = store.write(batch.clone()).await;
     // A provider that answers too few has not said what became of the rest.
-    verdicts.resize_with(batch.len(), || Verdict::Unknown(Error::Internal { what: "a metadata store gave no verdict".into() }));
+    verdicts.resize_with(batch.len(), || {
+        Verdict::Unknown(Error::Internal {
+            what: "a metadata store gave no verdict".into(),
+        })
+    });
     for (write, verdict) in batch.into_iter().zip(&mut verdicts) {
         if matches!(verdict, Verdict::Unknown(_)) {
             *verdict = settle(store, clock, write, verdict.clone()).await;

@@ -61,7 +61,8 @@ pub struct Binding {
     pub stream: StreamId,
     /// Positions; the ledger id is 0 for a topic of another store.
     pub projection: Projection,
-    /// Highest virtual ledger id that this or an earlier incarnation used; of a live one only what earlier ones used.
+    /// Highest virtual ledger id that this or an earlier incarnation used. Of a live incarnation only what earlier ones used; its
+    /// own part is added while it is being deleted, once its end is final.
     pub highest_ledger: u64,
     /// Kept for life.
     pub profile: Profile,
@@ -69,12 +70,21 @@ pub struct Binding {
     pub capabilities: Vec<String>,
     /// Broker clock at creation, milliseconds.
     pub created_millis: u64,
+    /// Broker clock when the creation was complete, milliseconds; 0 = never. From then on it has a head.
+    pub activated_millis: u64,
     /// Broker clock at deletion, milliseconds; 0 = not deleted.
     pub deleted_millis: u64,
     /// Who made the newest change, for messages.
     pub changed_by: String,
     /// Identity of the write that made this value: settles a lost answer.
     pub attempt: u128,
+}
+
+impl Binding {
+    /// Whether the ledger ids that this incarnation used are accounted for in `highest_ledger`.
+    pub fn is_sealed(&self) -> bool {
+        self.highest_ledger >= self.projection.first.get()
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -107,6 +117,8 @@ struct Body {
     changed_by: String,
     #[prost(bytes = "vec", tag = "14")]
     attempt: Vec<u8>,
+    #[prost(uint64, tag = "15")]
+    activated_millis: u64,
 }
 
 impl Record for Binding {
@@ -132,8 +144,12 @@ impl Record for Binding {
                 if first < VirtualLedger::FIRST || first.checked_add(0).is_none() {
                     return Err(format!("virtual ledger {first} is outside the range of granted ids"));
                 }
-                let used = self.highest_ledger >= first.get();
-                if used != (self.state == BindingState::Tombstone) {
+                let fits = match self.state {
+                    BindingState::Binding | BindingState::Active => !self.is_sealed(),
+                    BindingState::Deleting => true,
+                    BindingState::Tombstone => self.is_sealed(),
+                };
+                if !fits {
                     return Err(format!(
                         "highest ledger {} does not fit first ledger {first} in state {:?}",
                         self.highest_ledger, self.state
@@ -145,6 +161,11 @@ impl Record for Binding {
                     return Err("a topic of another store with a stream or a virtual ledger".into());
                 }
             }
+        }
+        if (self.state == BindingState::Active && self.activated_millis == 0)
+            || (self.state == BindingState::Binding && self.activated_millis != 0)
+        {
+            return Err(format!("state {:?} with activation time {}", self.state, self.activated_millis));
         }
         if self.highest_ledger > i64::MAX as u64 {
             return Err(format!("highest ledger {} is out of range", self.highest_ledger));
@@ -168,6 +189,7 @@ impl Record for Binding {
             profile: self.profile.number(),
             capabilities: self.capabilities.clone(),
             created_millis: self.created_millis,
+            activated_millis: self.activated_millis,
             deleted_millis: self.deleted_millis,
             changed_by: self.changed_by.clone(),
             attempt: self.attempt.to_be_bytes().to_vec(),
@@ -190,6 +212,7 @@ impl Record for Binding {
             profile: Profile::from_number(body.profile).ok_or_else(|| unknown("profile", body.profile))?,
             capabilities: body.capabilities,
             created_millis: body.created_millis,
+            activated_millis: body.activated_millis,
             deleted_millis: body.deleted_millis,
             changed_by: body.changed_by,
             attempt: u128::from_be_bytes(wire::id16(&body.attempt, "the attempt")?),
@@ -231,6 +254,7 @@ mod tests {
                     profile,
                     capabilities: capabilities.into_iter().collect(),
                     created_millis: facts.0,
+                    activated_millis: u64::from(state != BindingState::Binding),
                     deleted_millis: facts.1,
                     changed_by: facts.3,
                     attempt: facts.2,
@@ -246,6 +270,14 @@ mod tests {
         fn l13_a_tombstone_knows_what_its_incarnation_used(mut binding in bindings()) {
             binding.state = BindingState::Tombstone;
             binding.highest_ledger = binding.projection.first.get() - 1;
+            prop_assert!(binding.encode().is_err());
+        }
+
+        #[test]
+        fn l13_a_live_binding_is_not_sealed(mut binding in bindings()) {
+            binding.state = BindingState::Active;
+            binding.activated_millis = 1;
+            binding.highest_ledger = binding.projection.first.get();
             prop_assert!(binding.encode().is_err());
         }
 

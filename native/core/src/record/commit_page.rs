@@ -91,11 +91,16 @@ mod tests {
 
     record_suite!(
         CommitPage,
-        (streams(), 0..=u64::MAX / 2, commits(1..=40))
-            .prop_map(|(stream, bytes_before, commits)| CommitPage { stream, bytes_before, commits })
+        (streams(), 0..=u64::MAX / 2, commits(1..=40)).prop_map(|(stream, bytes_before, commits)| CommitPage {
+            stream,
+            bytes_before,
+            commits
+        })
     );
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
         #[test]
         fn a_full_page_fits_its_bound(commits in commits(MAX_COMMITS..=MAX_COMMITS), stream in streams()) {
             let page = CommitPage { stream, bytes_before: u64::MAX / 2, commits };
@@ -103,7 +108,9 @@ mod tests {
             let (first, last) = page.append_millis();
             prop_assert!(page.commits.iter().all(|c| (first..=last).contains(&c.append_millis)));
         }
+    }
 
+    proptest! {
         #[test]
         fn l04_commits_that_do_not_touch_are_refused(mut commits in commits(2..=9), stream in streams()) {
             commits.remove(1);

@@ -117,7 +117,8 @@ impl Record for CursorPage {
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
-        let low16 = |value: u32, what: &str| u16::try_from(value).map_err(|_| format!("{what} {value} is past the page"));
+        let low16 =
+            |value: u32, what: &str| u16::try_from(value).map_err(|_| format!("{what} {value} is past the page"));
         let mut batches = BTreeMap::new();
         let mut before = None;
         for batch in body.batches {

@@ -57,7 +57,8 @@ pub fn open<'a>(record: RecordType, newest: u16, key: &Key, raw: &'a [u8]) -> Re
         return corrupt(format!("checksum {stored:#010x} stored, {computed:#010x} computed"));
     }
     if header[1] != record.number() {
-        let found = RecordType::from_number(header[1]).map_or_else(|| format!("type {}", header[1]), |t| t.name().to_owned());
+        let found =
+            RecordType::from_number(header[1]).map_or_else(|| format!("type {}", header[1]), |t| t.name().to_owned());
         return corrupt(format!("holds a record of another kind: {found}"));
     }
     match u16::from_be_bytes([header[2], header[3]]) {

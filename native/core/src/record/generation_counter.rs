@@ -65,8 +65,11 @@ mod tests {
 
     record_suite!(
         GenerationCounter,
-        (streams(), views(), 1..=u64::MAX)
-            .prop_map(|(stream, view, next)| GenerationCounter { stream, view, next: Generation::new(next) })
+        (streams(), views(), 1..=u64::MAX).prop_map(|(stream, view, next)| GenerationCounter {
+            stream,
+            view,
+            next: Generation::new(next)
+        })
     );
 
     #[test]

@@ -95,6 +95,7 @@ fn binding() -> Binding {
         profile: Profile::LocalWalAsyncObject,
         capabilities: vec!["batch-index-ack".into()],
         created_millis: 1_690_000_000_000,
+        activated_millis: 1_690_000_000_002,
         deleted_millis: 1_710_000_000_000,
         changed_by: "broker-1.example:6650".into(),
         attempt: 0x42,
@@ -194,7 +195,11 @@ fn samples() -> Vec<Sample> {
             version: 4,
             properties: BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), String::new())]),
         }),
-        sample(CommitPage { stream: STREAM, bytes_before: 5000, commits: vec![commit(0x10, 5, 4), commit(0x11, 9, 6)] }),
+        sample(CommitPage {
+            stream: STREAM,
+            bytes_before: 5000,
+            commits: vec![commit(0x10, 5, 4), commit(0x11, 9, 6)],
+        }),
         sample(TrimMark {
             stream: STREAM,
             offset: Offset::new(50_000),
@@ -240,7 +245,13 @@ fn golden_files_of_every_format_are_read_and_written_identically() {
         let (key, value) = (file.slice(2..2 + key_bytes), file.slice(2 + key_bytes..));
         let key = Key::from_bytes(key).unwrap();
         assert_eq!(key, sample.key, "{}", path.display());
+        verify(&key, &value).unwrap();
         assert_eq!((sample.rewrite)(&key, &value).unwrap(), value, "{}", path.display());
-        assert_eq!(sample.value, value, "{}: this format is on disks already; a change needs a new version", path.display());
+        assert_eq!(
+            sample.value,
+            value,
+            "{}: this format is on disks already; a change needs a new version",
+            path.display()
+        );
     }
 }

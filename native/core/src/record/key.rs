@@ -27,7 +27,10 @@ pub struct Key(Bytes);
 
 /// What a key says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named like the record each stands for; fields are explained at the constructors of `Key`")]
+#[allow(
+    missing_docs,
+    reason = "named like the record each stands for; fields are explained at the constructors of `Key`"
+)]
 pub enum KeyParts {
     Cluster,
     Binding { name: String },
@@ -357,9 +360,7 @@ impl Reader<'_> {
                 end: self.offset()?,
                 generation: Generation::new(self.number("generation")?),
             },
-            RecordType::GenerationCounter => {
-                KeyParts::GenerationCounter { stream: self.stream()?, view: self.view()? }
-            }
+            RecordType::GenerationCounter => KeyParts::GenerationCounter { stream: self.stream()?, view: self.view()? },
             RecordType::Quarantine => KeyParts::Quarantine {
                 stream: self.stream()?,
                 target: TargetId {

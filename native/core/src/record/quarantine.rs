@@ -83,9 +83,8 @@ mod tests {
 
     record_suite!(
         Quarantine,
-        (streams(), targets(), "\\PC{0,40}", any::<u64>(), "\\PC{0,40}").prop_map(
-            |(stream, target, reason, at_millis, by)| Quarantine { stream, target, reason, at_millis, by }
-        )
+        (streams(), targets(), "\\PC{0,40}", any::<u64>(), "\\PC{0,40}")
+            .prop_map(|(stream, target, reason, at_millis, by)| Quarantine { stream, target, reason, at_millis, by })
     );
 
     #[test]

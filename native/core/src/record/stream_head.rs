@@ -125,7 +125,11 @@ impl Record for StreamHead {
             migrated: body.migrated,
             created_millis: body.created_millis,
             last_append_millis: body.last_append_millis,
-            ring: body.ring.into_iter().map(WireCommit::into_commit).collect::<std::result::Result<VecDeque<_>, _>>()?,
+            ring: body
+                .ring
+                .into_iter()
+                .map(WireCommit::into_commit)
+                .collect::<std::result::Result<VecDeque<_>, _>>()?,
         })
     }
 }

@@ -52,11 +52,7 @@ impl Record for StreamProperties {
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
-        Ok(StreamProperties {
-            stream: wire::stream(&body.stream)?,
-            version: body.version,
-            properties: body.properties,
-        })
+        Ok(StreamProperties { stream: wire::stream(&body.stream)?, version: body.version, properties: body.properties })
     }
 }
 

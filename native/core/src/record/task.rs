@@ -192,7 +192,11 @@ impl Record for Task {
                 stream: wire::stream(&part.stream)?,
                 view: wire::view(part.view)?,
                 generation: Generation::new(part.generation),
-                sources: part.sources.into_iter().map(WireCommit::into_commit).collect::<std::result::Result<_, _>>()?,
+                sources: part
+                    .sources
+                    .into_iter()
+                    .map(WireCommit::into_commit)
+                    .collect::<std::result::Result<_, _>>()?,
             })
         };
         Ok(Task {
@@ -218,9 +222,10 @@ mod tests {
             Just(TaskState::Published),
             Just(TaskState::Abandoned),
         ];
-        let part = (streams(), views(), 1..=u64::MAX, commits(1..=5)).prop_map(|(stream, view, generation, sources)| {
-            TaskPart { stream, view, generation: Generation::new(generation), sources }
-        });
+        let part =
+            (streams(), views(), 1..=u64::MAX, commits(1..=5)).prop_map(|(stream, view, generation, sources)| {
+                TaskPart { stream, view, generation: Generation::new(generation), sources }
+            });
         (tasks(), states, any::<u32>(), names(), prop::collection::vec(part, 1..4), any::<u64>()).prop_map(
             |(id, state, attempt, target, parts, created_millis)| Task {
                 id,

@@ -45,7 +45,10 @@ struct Tail {
 }
 
 impl Appender {
-    #[allow(clippy::too_many_arguments, reason = "the parts of one stream, named at the only call")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of one stream, named at the only call"
+    )]
     pub fn new(
         stream: StreamId,
         epoch: OwnerEpoch,
@@ -56,8 +59,24 @@ impl Appender {
         cached: Arc<StreamTail>,
     ) -> Appender {
         let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
-        let tail = ReentrantMutex::new(RefCell::new(Tail { next, pending: 0, unanswered: 0, refusing: None, for_good: false }));
-        Appender { stream, epoch, max_entry, log, cell, memory, cached, tail, all_answered: Notify::new() }
+        let tail = ReentrantMutex::new(RefCell::new(Tail {
+            next,
+            pending: 0,
+            unanswered: 0,
+            refusing: None,
+            for_good: false,
+        }));
+        Appender {
+            stream,
+            epoch,
+            max_entry,
+            log,
+            cell,
+            memory,
+            cached,
+            tail,
+            all_answered: Notify::new(),
+        }
     }
 
     pub fn epoch(&self) -> OwnerEpoch {
@@ -72,10 +91,17 @@ impl Appender {
         reply: impl FnOnce(AppendOutcome) + Send + 'static,
     ) -> Result<Offset> {
         if entry.len() as u64 > u64::from(self.max_entry) {
-            let what = format!("entry of {} bytes; the largest allowed is {} bytes", entry.len(), self.max_entry);
+            let what = format!(
+                "entry of {} bytes; the largest allowed is {} bytes",
+                entry.len(),
+                self.max_entry
+            );
             return Err(Error::Invalid { what });
         }
-        let permit = self.memory.reserve(entry.len() as u64).ok_or_else(|| self.out_of_memory())?;
+        let permit = self
+            .memory
+            .reserve(entry.len() as u64)
+            .ok_or_else(|| self.out_of_memory())?;
         let crc32c = crc32c::crc32c(&entry);
 
         let tail = self.tail.lock();
@@ -85,9 +111,9 @@ impl Appender {
                 return Err(self.refusal(reason, tail.for_good));
             }
             let offset = tail.next;
-            tail.next = offset
-                .checked_add(1)
-                .ok_or_else(|| Error::Invalid { what: format!("stream {} has used up its offsets", self.stream) })?;
+            tail.next = offset.checked_add(1).ok_or_else(|| Error::Invalid {
+                what: format!("stream {} has used up its offsets", self.stream),
+            })?;
             tail.pending += 1;
             tail.unanswered += 1;
             offset
@@ -101,7 +127,15 @@ impl Appender {
             appender.answered();
         };
         let (stream, epoch, reply) = (self.stream, self.epoch, AppendReply::new(settle));
-        self.log.append(Append { stream, epoch, offset, entry, crc32c, messages, reply });
+        self.log.append(Append {
+            stream,
+            epoch,
+            offset,
+            entry,
+            crc32c,
+            messages,
+            reply,
+        });
         Ok(offset)
     }
 
@@ -115,12 +149,17 @@ impl Appender {
         }
         if tail.pending > 0 {
             let reason = format!("{} appends are not settled yet; first failure: {reason}", tail.pending);
-            return Err(Error::Suspended { stream: self.stream, reason });
+            return Err(Error::Suspended {
+                stream: self.stream,
+                reason,
+            });
         }
         tail.next = self
             .cell
             .with(|head| head.map(|head| head.end))
-            .ok_or_else(|| Error::NotFound { what: format!("stream {}", self.stream) })?;
+            .ok_or_else(|| Error::NotFound {
+                what: format!("stream {}", self.stream),
+            })?;
         tail.refusing = None;
         Ok(())
     }
@@ -203,7 +242,10 @@ impl Appender {
         match reason {
             reason if for_good => reason.clone(),
             Error::Suspended { .. } => reason.clone(),
-            reason => Error::Suspended { stream: self.stream, reason: reason.to_string() },
+            reason => Error::Suspended {
+                stream: self.stream,
+                reason: reason.to_string(),
+            },
         }
     }
 

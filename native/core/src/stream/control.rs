@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::remove::remove_trimmed_pages;
 use super::Shared;
 use crate::commit::HeadChange;
 use crate::error::{Error, Result};
@@ -21,9 +22,21 @@ impl Shared {
             return Ok(trim);
         }
         let trimmed_bytes = commits.bytes_below(before).await?;
-        let change = HeadChange::Trim { epoch, before, trimmed_bytes };
+        let change = HeadChange::Trim {
+            epoch,
+            before,
+            trimmed_bytes,
+        };
         self.reader.log.change(commits.stream, change).await?;
-        commits.head(|head| head.trim)
+        let trim = commits.head(|head| head.trim)?;
+        let (store, stream) = (commits.store.clone(), commits.stream);
+        // Nobody waits for this one; what it leaves goes with the next trim.
+        drop(self.steps.run(async move {
+            let removed = remove_trimmed_pages(&*store, stream, trim).await;
+            removed
+                .inspect_err(|error| tracing::debug!(%stream, %error, "trimmed commit pages stay until the next trim"))
+        }));
+        Ok(trim)
     }
 
     /// Terminates; gives the end.
@@ -38,13 +51,20 @@ impl Shared {
     }
 
     /// Replaces all properties.
-    pub(super) async fn set_properties(self: Arc<Self>, epoch: OwnerEpoch, properties: BTreeMap<String, String>) -> Result<()> {
+    pub(super) async fn set_properties(
+        self: Arc<Self>,
+        epoch: OwnerEpoch,
+        properties: BTreeMap<String, String>,
+    ) -> Result<()> {
         let (stream, store) = (self.reader.commits.stream, &self.reader.commits.store);
         let key = Key::stream_properties(stream);
         for _ in 0..MAX_TRIES {
             let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
             if by_epoch != epoch {
-                return Err(Error::Fenced { what: self.name.clone(), by_epoch });
+                return Err(Error::Fenced {
+                    what: self.name.clone(),
+                    by_epoch,
+                });
             }
             let (expected, version) = match store.get(key.clone()).await? {
                 None => (Expected::Absent, 1),
@@ -56,16 +76,31 @@ impl Shared {
                     (Expected::Version(there.version), record.version.saturating_add(1))
                 }
             };
-            let value = StreamProperties { stream, version, properties: properties.clone() }.encode()?;
-            let write = Write { key: key.clone(), expected, value: Some(value) };
+            let value = StreamProperties {
+                stream,
+                version,
+                properties: properties.clone(),
+            }
+            .encode()?;
+            let write = Write {
+                key: key.clone(),
+                expected,
+                value: Some(value),
+            };
             match write_settled(&**store, &*self.clock, vec![write]).await.pop() {
                 Some(Verdict::Applied(_)) => return Ok(()),
                 Some(Verdict::Conflict(_)) | None => {}
                 Some(Verdict::Refused(error)) => return Err(error),
-                Some(Verdict::Unknown(error)) => return Err(Error::Unknown { what: format!("properties of {}: {error}", self.name) }),
+                Some(Verdict::Unknown(error)) => {
+                    return Err(Error::Unknown {
+                        what: format!("properties of {}: {error}", self.name),
+                    })
+                }
             }
         }
-        Err(Error::Conflict { what: format!("the properties of {}", self.name) })
+        Err(Error::Conflict {
+            what: format!("the properties of {}", self.name),
+        })
     }
 
     /// The properties as stored.

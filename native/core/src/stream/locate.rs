@@ -34,7 +34,9 @@ enum Place {
 impl Commits {
     /// Looks at the head; `NotFound` once the stream is deleted.
     pub fn head<T>(&self, look: impl FnOnce(&StreamHead) -> T) -> Result<T> {
-        self.cell.with(|head| head.map(look)).ok_or_else(|| Error::NotFound { what: format!("stream {}", self.stream) })
+        self.cell.with(|head| head.map(look)).ok_or_else(|| Error::NotFound {
+            what: format!("stream {}", self.stream),
+        })
     }
 
     /// The commit that holds a committed `offset`. A committed offset without one is damage, never absence.
@@ -45,7 +47,9 @@ impl Commits {
                 let page = self.page(offset).await?;
                 in_page(&page, offset).ok_or_else(|| self.hole(offset))
             }
-            None => Err(Error::Internal { what: format!("stream {}: offset {offset} is not committed", self.stream) }),
+            None => Err(Error::Internal {
+                what: format!("stream {}: offset {offset} is not committed", self.stream),
+            }),
         }
     }
 
@@ -67,7 +71,9 @@ impl Commits {
         }
         let from = Key::commit_page(self.stream, Offset::ZERO);
         let to = Key::commit_page(self.stream, Offset::new(offset.get().saturating_add(1)));
-        let Some((key, found)) = self.store.last(from, to).await? else { return Err(self.hole(offset)) };
+        let Some((key, found)) = self.store.last(from, to).await? else {
+            return Err(self.hole(offset));
+        };
         let page = Arc::new(CommitPage::decode(&key, &found.value)?);
         if offset >= page.end() {
             return Err(self.hole(offset));
@@ -80,7 +86,8 @@ impl Commits {
         Error::Corrupt {
             what: format!("stream {}", self.stream),
             place: format!("commit pages, offset {offset}"),
-            detail: "the offset is committed but no commit page covers it; restore the data directory from a copy".into(),
+            detail: "the offset is committed but no commit page covers it; restore the data directory from a copy"
+                .into(),
         }
     }
 }
@@ -95,7 +102,10 @@ fn in_ring(head: &StreamHead, offset: Offset) -> Option<Place> {
     let mut bytes_before = head.bytes_before_ring();
     for commit in &head.ring {
         if commit.end().is_none_or(|end| offset < end) {
-            return Some(Place::Found(Located { commit: *commit, bytes_before }));
+            return Some(Place::Found(Located {
+                commit: *commit,
+                bytes_before,
+            }));
         }
         bytes_before = bytes_before.saturating_add(commit.bytes);
     }
@@ -106,7 +116,10 @@ fn in_page(page: &CommitPage, offset: Offset) -> Option<Located> {
     let mut bytes_before = page.bytes_before;
     for commit in &page.commits {
         if commit.end().is_none_or(|end| offset < end) {
-            return (commit.start <= offset).then_some(Located { commit: *commit, bytes_before });
+            return (commit.start <= offset).then_some(Located {
+                commit: *commit,
+                bytes_before,
+            });
         }
         bytes_before = bytes_before.saturating_add(commit.bytes);
     }

@@ -13,25 +13,29 @@ mod appender;
 mod control;
 mod locate;
 mod reader;
+mod remove;
 mod spans;
 mod types;
 
+#[cfg(test)]
+mod journal_tests;
 #[cfg(test)]
 pub(crate) mod suite;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 
+pub use remove::remove_remains;
 pub use types::{ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
 use self::locate::Commits;
 use self::reader::Reader;
 use crate::cache::Caches;
-use crate::commit::{AppendOutcome, HeadCell, Log};
+use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
 use crate::env::{BoxFuture, Clock, Env, Sequence};
 use crate::error::{Error, Result};
@@ -40,6 +44,16 @@ use crate::types::{Offset, OwnerEpoch, StreamId};
 /// A handle to an open stream. Clones share everything.
 #[derive(Clone)]
 pub struct Stream(Arc<Shared>);
+
+/// See [`Stream::downgrade`].
+pub(crate) struct WeakStream(Weak<Shared>);
+
+impl WeakStream {
+    /// The stream, while some handle lives.
+    pub fn upgrade(&self) -> Option<Stream> {
+        self.0.upgrade().map(Stream)
+    }
+}
 
 struct Shared {
     name: String,
@@ -71,8 +85,34 @@ pub struct Parts {
 }
 
 impl Stream {
-    /// A handle for the owner of `epoch`, with its claimed cursors.
-    pub fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
+    /// Takes the stream over: raises the owner epoch to one of `owner`'s own, then claims and loads the cursors. `owner` must be
+    /// unique per engine run. Everything that an older owner asks for from now on is fenced (L5).
+    pub async fn take_over(parts: Parts, owner: &str) -> Result<(Stream, Vec<CursorState>)> {
+        let claim = HeadChange::Claim {
+            owner: owner.to_owned(),
+        };
+        let cell = parts.log.change(parts.stream, claim).await?;
+        let claimed = cell.with(|head| head.map(|head| (head.owner_epoch, head.owner == owner)));
+        let epoch = match claimed {
+            None => {
+                return Err(Error::NotFound {
+                    what: format!("stream {}", parts.stream),
+                })
+            }
+            Some((by_epoch, false)) => {
+                return Err(Error::Fenced {
+                    what: parts.name,
+                    by_epoch,
+                })
+            }
+            Some((epoch, true)) => epoch,
+        };
+        let (env, store) = (parts.env.clone(), parts.log.store());
+        let (cursors, states) = Cursors::claim(env, store, cell.clone(), parts.stream, epoch).await?;
+        Ok((Self::writable(Parts { cell, ..parts }, epoch, cursors), states))
+    }
+
+    fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
         let appender = Appender::new(
             parts.stream,
@@ -301,7 +341,10 @@ impl Stream {
 
     /// A newer open takes the stream over: new work is refused as `Fenced`; what is under way ends as it may.
     pub(crate) fn fence(&self, by_epoch: OwnerEpoch) {
-        let error = Error::Fenced { what: self.0.name.clone(), by_epoch };
+        let error = Error::Fenced {
+            what: self.0.name.clone(),
+            by_epoch,
+        };
         if let Some(appender) = &self.0.appender {
             appender.stop(error.clone());
         }
@@ -316,6 +359,11 @@ impl Stream {
             cursors.idle().await;
         }
         self.0.steps.idle().await;
+    }
+
+    /// A handle that does not keep the stream alive.
+    pub(crate) fn downgrade(&self) -> WeakStream {
+        WeakStream(Arc::downgrade(&self.0))
     }
 
     /// Refuses new work from now on.
@@ -335,7 +383,11 @@ impl Stream {
         T: Send + 'static,
         F: std::future::Future<Output = Result<T>> + Send + 'static,
     {
-        match self.open().and_then(|()| self.appender()).and_then(|appender| appender.check_owner().map(|()| appender)) {
+        match self
+            .open()
+            .and_then(|()| self.appender())
+            .and_then(|appender| appender.check_owner().map(|()| appender))
+        {
             Ok(appender) => self.0.steps.run(step(self.0.clone(), appender.epoch())),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
@@ -349,7 +401,9 @@ impl Stream {
     }
 
     fn closed_error(&self) -> Error {
-        Error::Closed { what: format!("ledger {}", self.0.name) }
+        Error::Closed {
+            what: format!("ledger {}", self.0.name),
+        }
     }
 
     fn appender(&self) -> Result<&Arc<Appender>> {
@@ -361,6 +415,8 @@ impl Stream {
     }
 
     fn reading_only(&self) -> Error {
-        Error::Invalid { what: format!("ledger {} was opened for reading only", self.0.name) }
+        Error::Invalid {
+            what: format!("ledger {} was opened for reading only", self.0.name),
+        }
     }
 }

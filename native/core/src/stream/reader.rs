@@ -40,17 +40,19 @@ impl Reader {
         match self.check(request) {
             Err(error) => Some(Err(error)),
             Ok(None) => Some(Ok(ReadBatch::default())),
-            Ok(Some(wanted)) => self.from_tail(&wanted).map(Ok),
+            Ok(Some(wanted)) => self.read_tail(&wanted).map(Ok),
         }
     }
 
     /// Reads from wherever the bytes are.
     pub async fn read(&self, request: &ReadRequest) -> Result<ReadBatch> {
-        let Some(wanted) = self.check(request)? else { return Ok(ReadBatch::default()) };
-        if let Some(batch) = self.from_tail(&wanted) {
+        let Some(wanted) = self.check(request)? else {
+            return Ok(ReadBatch::default());
+        };
+        if let Some(batch) = self.read_tail(&wanted) {
             return Ok(batch);
         }
-        match self.from_log(&wanted).await {
+        match self.read_log(&wanted).await {
             // The range may have been trimmed, and its place recycled, after the check: then that is the answer.
             Err(error) => match self.check(request) {
                 Ok(_) => Err(error),
@@ -63,10 +65,14 @@ impl Reader {
     /// Every reason to answer without looking for entries. `None` = nothing there (yet).
     fn check(&self, request: &ReadRequest) -> Result<Option<Wanted>> {
         if request.view != ReadView::Committed {
-            return Err(Error::Unsupported { feature: format!("reads of the view {}", request.view) });
+            return Err(Error::Unsupported {
+                feature: format!("reads of the view {}", request.view),
+            });
         }
         if request.max_entries == 0 {
-            return Err(Error::Invalid { what: "a read of at most 0 entries; at least 1 must be allowed".into() });
+            return Err(Error::Invalid {
+                what: "a read of at most 0 entries; at least 1 must be allowed".into(),
+            });
         }
         let (trim, end) = self.commits.head(|head| (head.trim, head.end))?;
         let up_to = request.up_to.min(end);
@@ -75,21 +81,37 @@ impl Reader {
         }
         // The very last entry stays readable after it was trimmed: Pulsar asks it for the last message id.
         if request.start < trim && request.start.get() + 1 != end.get() {
-            return Err(Error::OffsetTrimmed { stream: self.commits.stream, wanted: request.start, trim });
+            return Err(Error::OffsetTrimmed {
+                stream: self.commits.stream,
+                wanted: request.start,
+                trim,
+            });
         }
         if request.start >= up_to {
             return Ok(None);
         }
-        Ok(Some(Wanted { start: request.start, up_to, max_entries: request.max_entries, max_bytes: request.max_bytes }))
+        Ok(Some(Wanted {
+            start: request.start,
+            up_to,
+            max_entries: request.max_entries,
+            max_bytes: request.max_bytes,
+        }))
     }
 
-    fn from_tail(&self, wanted: &Wanted) -> Option<ReadBatch> {
-        let found = self.cached.read(wanted.start, wanted.up_to, wanted.max_entries, wanted.max_bytes)?;
+    fn read_tail(&self, wanted: &Wanted) -> Option<ReadBatch> {
+        let found = self
+            .cached
+            .read(wanted.start, wanted.up_to, wanted.max_entries, wanted.max_bytes)?;
         let offsets = (wanted.start.get()..).map(Offset::new);
-        Some(ReadBatch { entries: offsets.zip(found).map(|(offset, entry)| ReadEntry { offset, entry }).collect() })
+        Some(ReadBatch {
+            entries: offsets
+                .zip(found)
+                .map(|(offset, entry)| ReadEntry { offset, entry })
+                .collect(),
+        })
     }
 
-    async fn from_log(&self, wanted: &Wanted) -> Result<ReadBatch> {
+    async fn read_log(&self, wanted: &Wanted) -> Result<ReadBatch> {
         let mut batch = ReadBatch::default();
         let mut bytes = 0u64;
         let mut next = wanted.start;
@@ -97,15 +119,22 @@ impl Reader {
         let mut ahead: VecDeque<(Commit, BoxFuture<Result<Slice>>)> = VecDeque::new();
         let mut asked_to = wanted.start;
         let mut asked_bytes = 0u64;
-        let last = wanted.start.checked_add(u64::from(wanted.max_entries)).unwrap_or(Offset::MAX).min(wanted.up_to);
+        let last = wanted
+            .start
+            .checked_add(u64::from(wanted.max_entries))
+            .unwrap_or(Offset::MAX)
+            .min(wanted.up_to);
         while next < last {
-            while ahead.len() < AHEAD && asked_to < last && (ahead.is_empty() || bytes + asked_bytes < wanted.max_bytes) {
+            while ahead.len() < AHEAD && asked_to < last && (ahead.is_empty() || bytes + asked_bytes < wanted.max_bytes)
+            {
                 let commit = self.commits.locate(asked_to).await?.commit;
                 asked_to = commit.end().unwrap_or(Offset::MAX);
                 asked_bytes = asked_bytes.saturating_add(commit.bytes);
                 ahead.push_back((commit, self.slice(commit)));
             }
-            let Some((commit, slice)) = ahead.pop_front() else { break };
+            let Some((commit, slice)) = ahead.pop_front() else {
+                break;
+            };
             let slice = slice.await?;
             asked_bytes = asked_bytes.saturating_sub(commit.bytes);
             let skip = usize::try_from(next.get() - commit.start.get()).unwrap_or(usize::MAX);
@@ -114,14 +143,22 @@ impl Reader {
                 if next >= last || (bytes > wanted.max_bytes && !batch.entries.is_empty()) {
                     return Ok(batch);
                 }
-                batch.entries.push(ReadEntry { offset: next, entry: found.entry.clone() });
+                batch.entries.push(ReadEntry {
+                    offset: next,
+                    entry: found.entry.clone(),
+                });
                 next = Offset::new(next.get() + 1);
             }
             if commit.end() != Some(next) {
                 return Err(Error::Corrupt {
                     what: format!("stream {}", self.commits.stream),
                     place: format!("{:?}", commit.target),
-                    detail: format!("{} entries read, the commit at {} has {}", slice.entries.len(), commit.start, commit.count),
+                    detail: format!(
+                        "{} entries read, the commit at {} has {}",
+                        slice.entries.len(),
+                        commit.start,
+                        commit.count
+                    ),
                 });
             }
         }
@@ -130,6 +167,7 @@ impl Reader {
 
     fn slice(&self, commit: Commit) -> BoxFuture<Result<Slice>> {
         let (log, stream) = (self.log.clone(), self.commits.stream);
-        self.slices.get((stream, commit.id), &*self.spawner, || log.read(stream, commit))
+        self.slices
+            .get((stream, commit.id), &*self.spawner, || log.read(stream, commit))
     }
 }

@@ -19,7 +19,10 @@ impl Commits {
         if from >= to {
             return Ok(0);
         }
-        Ok(self.bytes_below(to).await?.saturating_sub(self.bytes_below(from).await?))
+        Ok(self
+            .bytes_below(to)
+            .await?
+            .saturating_sub(self.bytes_below(from).await?))
     }
 
     /// The first live offset that was appended at or after `millis`; `None` when all are older. Exact for a clock that never went
@@ -51,7 +54,10 @@ impl Commits {
                 Ok(SpanInfo {
                     first_offset,
                     entries: to.get() - from.get(),
-                    bytes: self.bytes_below(to).await?.saturating_sub(self.bytes_below(from).await?),
+                    bytes: self
+                        .bytes_below(to)
+                        .await?
+                        .saturating_sub(self.bytes_below(from).await?),
                     first_append_millis: self.locate(from).await?.commit.append_millis,
                     last_append_millis: self.locate(Offset::new(to.get() - 1)).await?.commit.append_millis,
                 })

@@ -109,3 +109,33 @@ counter! {
     /// Number of a physical representation of a range in one read view. 0 = as appended (L9).
     Generation
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ids_round_trip_and_their_bytes_sort_like_them(a: u128, b: u128) {
+            let (one, other) = (StreamId::new(a), StreamId::new(b));
+            prop_assert_eq!(StreamId::from_bytes(one.to_bytes()), one);
+            prop_assert_eq!(one.to_bytes().cmp(&other.to_bytes()), one.cmp(&other));
+            prop_assert_eq!(u128::from_str_radix(&one.to_string(), 16), Ok(a));
+            prop_assert_eq!(CommitId::from_bytes(CommitId::new(a).to_bytes()), CommitId::new(a));
+        }
+    }
+
+    #[test]
+    fn ids_show_as_32_digits() {
+        assert_eq!(StreamId::new(0xab).to_string(), "000000000000000000000000000000ab");
+        assert_eq!(CommitId::NONE.to_string(), "0".repeat(32));
+    }
+
+    #[test]
+    fn counters_end_instead_of_wrapping() {
+        assert_eq!(OwnerEpoch::new(4).next(), Some(OwnerEpoch::new(5)));
+        assert_eq!(OwnerEpoch::new(u64::MAX).next(), None);
+    }
+}

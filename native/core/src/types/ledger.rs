@@ -86,3 +86,57 @@ impl Projection {
         Offset::ZERO.checked_add(start)?.checked_add(entry)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn projection(bits: u32) -> Projection {
+        Projection { first: VirtualLedger::FIRST, span_bits: SpanBits::new(bits).unwrap() }
+    }
+
+    proptest! {
+        #[test]
+        fn l07_position_and_offset_are_inverse(offset in 0..=Offset::MAX.get() >> 1, bits in 1u32..=31) {
+            let (projection, offset) = (projection(bits), Offset::new(offset));
+            if let Some((ledger, entry)) = projection.position(offset) {
+                prop_assert!(entry < 1 << bits);
+                prop_assert_eq!(projection.offset(ledger, entry), Some(offset));
+            } else {
+                prop_assert!(offset.get() >> bits > i64::MAX as u64 - VirtualLedger::FIRST.get());
+            }
+        }
+
+        #[test]
+        fn l07_positions_sort_like_offsets(a in 0u64..1 << 40, b in 0u64..1 << 40) {
+            let position = |offset| projection(16).position(Offset::new(offset)).unwrap();
+            prop_assert_eq!(position(a).cmp(&position(b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn arbitrary_positions_never_panic(ledger: u64, entry: u64, bits in 1u32..=31) {
+            let _ = projection(bits).offset(VirtualLedger::new(ledger), entry);
+        }
+    }
+
+    #[test]
+    fn spans_begin_at_multiples_of_65536() {
+        let first = VirtualLedger::FIRST.get();
+        let position =
+            |offset| projection(16).position(Offset::new(offset)).map(|(ledger, entry)| (ledger.get(), entry));
+        assert_eq!(position(0), Some((first, 0)));
+        assert_eq!(position(65_535), Some((first, 65_535)));
+        assert_eq!(position(65_536), Some((first + 1, 0)));
+        assert_eq!(projection(16).offset(VirtualLedger::new(first - 1), 0), None, "below the incarnation");
+    }
+
+    #[test]
+    fn ledger_ids_end_with_javas_range() {
+        let last = VirtualLedger::new(i64::MAX as u64);
+        assert_eq!(last.checked_add(0), Some(last));
+        assert_eq!(last.checked_add(1), None);
+        assert_eq!((SpanBits::new(0), SpanBits::new(32)), (None, None));
+    }
+}

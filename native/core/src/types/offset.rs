@@ -41,3 +41,22 @@ impl fmt::Display for Offset {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_end_with_javas_range_instead_of_wrapping() {
+        assert_eq!(Offset::ZERO.checked_add(5), Some(Offset::new(5)));
+        assert_eq!(Offset::MAX.checked_add(0), Some(Offset::MAX));
+        assert_eq!(Offset::MAX.checked_add(1), None);
+        assert_eq!(Offset::new(1).checked_add(u64::MAX), None);
+    }
+
+    #[test]
+    fn distance_is_only_forward() {
+        assert_eq!(Offset::new(7).distance_from(Offset::new(5)), Some(2));
+        assert_eq!(Offset::new(5).distance_from(Offset::new(7)), None);
+    }
+}

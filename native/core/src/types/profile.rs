@@ -130,3 +130,31 @@ impl fmt::Display for StorageClass {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_found_by_name_and_number() {
+        for (profile, name, number) in Profile::ALL {
+            assert_eq!(Profile::from_name(name), Some(*profile));
+            assert_eq!(Profile::from_number(*number), Some(*profile));
+            assert_eq!((profile.name(), profile.number()), (*name, *number));
+            assert_eq!(profile.to_string(), *name);
+        }
+        assert_eq!(Profile::from_name("local_wal_async_object"), None);
+        assert_eq!(Profile::from_number(0), None);
+    }
+
+    #[test]
+    fn views_and_classes_round_trip_by_number() {
+        for view in [ReadView::Committed, ReadView::TopicCompacted] {
+            assert_eq!(ReadView::from_number(view.number()), Some(view));
+        }
+        for class in [StorageClass::Nereus, StorageClass::Bookkeeper] {
+            assert_eq!(StorageClass::from_number(class.number()), Some(class));
+        }
+        assert_eq!((ReadView::from_number(0), StorageClass::from_number(3)), (None, None));
+    }
+}

@@ -37,9 +37,13 @@ impl MemoryWal {
     /// Flips one bit of a stored slice. False when there is no such slice or bit.
     pub fn flip_bit(&self, slice: u64, bit: usize) -> bool {
         let mut state = self.state.lock();
-        let Some((_, body)) = state.slices.get_mut(&slice) else { return false };
+        let Some((_, body)) = state.slices.get_mut(&slice) else {
+            return false;
+        };
         let mut bytes = body.to_vec();
-        let Some(byte) = bytes.get_mut(bit / 8) else { return false };
+        let Some(byte) = bytes.get_mut(bit / 8) else {
+            return false;
+        };
         *byte ^= 1 << (bit % 8);
         *body = bytes.into();
         true

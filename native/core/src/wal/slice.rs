@@ -29,19 +29,27 @@ pub fn decode(raw: &Bytes, count: u32) -> Result<Slice, String> {
     let rows = usize::try_from(count).unwrap_or(usize::MAX);
     let table = rows.checked_mul(TABLE_ROW).filter(|bytes| *bytes <= raw.len());
     let Some(mut at) = table else {
-        return Err(format!("{} bytes are too few for a table of {count} entries", raw.len()));
+        return Err(format!(
+            "{} bytes are too few for a table of {count} entries",
+            raw.len()
+        ));
     };
     let mut entries = Vec::with_capacity(rows);
     for (index, row) in raw[..at].chunks_exact(TABLE_ROW).enumerate() {
         let length = u32::from_be_bytes([row[0], row[1], row[2], row[3]]) as usize;
         let stored = u32::from_be_bytes([row[4], row[5], row[6], row[7]]);
         let Some(end) = at.checked_add(length).filter(|end| *end <= raw.len()) else {
-            return Err(format!("entry {index} of {length} bytes ends past the slice of {} bytes", raw.len()));
+            return Err(format!(
+                "entry {index} of {length} bytes ends past the slice of {} bytes",
+                raw.len()
+            ));
         };
         let entry = raw.slice(at..end);
         let computed = crc32c::crc32c(&entry);
         if computed != stored {
-            return Err(format!("entry {index}: checksum {stored:#010x} stored, {computed:#010x} computed"));
+            return Err(format!(
+                "entry {index}: checksum {stored:#010x} stored, {computed:#010x} computed"
+            ));
         }
         entries.push(SliceEntry { entry, crc32c: stored });
         at = end;
@@ -49,7 +57,9 @@ pub fn decode(raw: &Bytes, count: u32) -> Result<Slice, String> {
     if at != raw.len() {
         return Err(format!("{} bytes behind the last entry", raw.len() - at));
     }
-    Ok(Slice { entries: entries.into() })
+    Ok(Slice {
+        entries: entries.into(),
+    })
 }
 
 #[cfg(test)]

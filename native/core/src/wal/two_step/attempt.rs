@@ -20,7 +20,12 @@ pub(super) struct QueuedChange {
 }
 
 pub(super) enum Cause {
-    Appends { appends: Vec<Append>, id: CommitId, start: Offset, append_millis: u64 },
+    Appends {
+        appends: Vec<Append>,
+        id: CommitId,
+        start: Offset,
+        append_millis: u64,
+    },
     Change(QueuedChange),
 }
 
@@ -56,9 +61,14 @@ impl Attempt {
     /// It certainly happened.
     pub fn done(self, cell: &Arc<HeadCell>) {
         match self.cause {
-            Cause::Appends { appends, append_millis, .. } => {
+            Cause::Appends {
+                appends, append_millis, ..
+            } => {
                 for append in appends {
-                    append.reply.answer(AppendOutcome::Committed { offset: append.offset, append_millis });
+                    append.reply.answer(AppendOutcome::Committed {
+                        offset: append.offset,
+                        append_millis,
+                    });
                 }
             }
             // A caller that left needs no answer.
@@ -80,7 +90,10 @@ impl Attempt {
 
     /// Nobody here will find out any more.
     pub fn unknown(self) {
-        let what = format!("the update of the head of stream {} was not settled when the log closed", self.stream);
+        let what = format!(
+            "the update of the head of stream {} was not settled when the log closed",
+            self.stream
+        );
         let error = Error::Unknown { what };
         match self.cause {
             Cause::Appends { appends, .. } => {

@@ -14,7 +14,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::metadata::{Expected, MetadataStore, Verdict, Version, Versioned, Write};
 use crate::record::{CommitPage, Key, Record};
-use crate::types::{CommitId, Offset, StreamId};
+use crate::types::{CommitId, StreamId};
 use crate::wal::{SliceDescriptor, WalSlice};
 
 /// Most entries and bytes of one slice; what does not fit joins the next.
@@ -26,12 +26,25 @@ const MAX_TRIES: u32 = 16;
 const PAGE_SENDS: u32 = 4;
 
 pub(super) enum Message {
-    Load { stream: StreamId, reply: oneshot::Sender<Result<Option<Arc<HeadCell>>>> },
-    Loaded { stream: StreamId, result: Result<Option<Versioned>> },
+    Load {
+        stream: StreamId,
+        reply: oneshot::Sender<Result<Option<Arc<HeadCell>>>>,
+    },
+    Loaded {
+        stream: StreamId,
+        result: Result<Option<Versioned>>,
+    },
     Append(Append),
-    Change { stream: StreamId, change: HeadChange, reply: ChangeReply },
+    Change {
+        stream: StreamId,
+        change: HeadChange,
+        reply: ChangeReply,
+    },
     /// `None` = stopped before it was settled.
-    Settled { attempt: Box<Attempt>, settled: Option<Settled> },
+    Settled {
+        attempt: Box<Attempt>,
+        settled: Option<Settled>,
+    },
     Close(oneshot::Sender<()>),
 }
 
@@ -64,7 +77,13 @@ struct Line {
 impl Line {
     fn new() -> Line {
         let cell = Arc::new(HeadCell::empty());
-        Line { phase: Phase::Unloaded, cell, stored: None, queue: VecDeque::new(), loads: Vec::new() }
+        Line {
+            phase: Phase::Unloaded,
+            cell,
+            stored: None,
+            queue: VecDeque::new(),
+            loads: Vec::new(),
+        }
     }
 
     /// Takes over what is stored now and publishes it if it is news.
@@ -115,7 +134,16 @@ impl Lane {
         mailbox: mpsc::WeakUnboundedSender<Message>,
         stopped: watch::Receiver<bool>,
     ) -> Lane {
-        Lane { env, wal, store, mailbox, stopped, lines: HashMap::new(), unsettled: 0, closing: Vec::new() }
+        Lane {
+            env,
+            wal,
+            store,
+            mailbox,
+            stopped,
+            lines: HashMap::new(),
+            unsettled: 0,
+            closing: Vec::new(),
+        }
     }
 
     pub async fn run(mut self, mut mailbox: mpsc::UnboundedReceiver<Message>) {
@@ -124,7 +152,9 @@ impl Lane {
                 self.take(message);
             }
             if !self.closing.is_empty() {
-                self.lines.values_mut().for_each(|line| line.refuse_all(&closed()));
+                // What waits behind an unsettled attempt is answered after it.
+                let settled = self.lines.values_mut().filter(|line| line.phase != Phase::Unsettled);
+                settled.for_each(|line| line.refuse_all(&closed()));
                 if self.unsettled == 0 {
                     break;
                 }
@@ -163,7 +193,14 @@ impl Lane {
             Message::Loaded { stream, result } => self.loaded(stream, result),
             Message::Append(append) => self.queue(append.stream, Queued::Append(append)),
             Message::Change { stream, change, reply } => {
-                self.queue(stream, Queued::Change(QueuedChange { change, reply, tries: 0 }));
+                self.queue(
+                    stream,
+                    Queued::Change(QueuedChange {
+                        change,
+                        reply,
+                        tries: 0,
+                    }),
+                );
             }
             Message::Settled { attempt, settled } => {
                 self.unsettled -= 1;
@@ -188,17 +225,26 @@ impl Lane {
     }
 
     fn load(&mut self, stream: StreamId) {
-        let Some(line) = self.lines.get_mut(&stream) else { return };
+        let Some(line) = self.lines.get_mut(&stream) else {
+            return;
+        };
         // Without a sender nobody waits for the answer any more.
         let Some(mailbox) = self.mailbox.upgrade() else { return };
         line.phase = Phase::Loading;
         let read = self.store.get(Key::stream_head(stream));
-        let task = async move { drop(mailbox.send(Message::Loaded { stream, result: read.await })) };
+        let task = async move {
+            drop(mailbox.send(Message::Loaded {
+                stream,
+                result: read.await,
+            }))
+        };
         self.env.spawner.spawn("head read", Box::pin(task));
     }
 
     fn loaded(&mut self, stream: StreamId, result: Result<Option<Versioned>>) {
-        let Some(line) = self.lines.get_mut(&stream) else { return };
+        let Some(line) = self.lines.get_mut(&stream) else {
+            return;
+        };
         match result.and_then(|current| decode(stream, current)) {
             Ok(stored) => {
                 line.phase = Phase::Free;
@@ -213,7 +259,9 @@ impl Lane {
     }
 
     fn answer_loads(&mut self, stream: StreamId) {
-        let Some(line) = self.lines.get_mut(&stream) else { return };
+        let Some(line) = self.lines.get_mut(&stream) else {
+            return;
+        };
         let cell = line.stored.is_some().then(|| line.cell.clone());
         for load in line.loads.drain(..) {
             // A caller that left needs no answer.
@@ -223,8 +271,12 @@ impl Lane {
 
     /// Writes and commits one attempt per stream that has something queued. False when there was nothing to do.
     async fn round(&mut self) -> bool {
-        let free: Vec<StreamId> =
-            self.lines.iter().filter(|(_, l)| l.phase == Phase::Free && !l.queue.is_empty()).map(|(s, _)| *s).collect();
+        let free: Vec<StreamId> = self
+            .lines
+            .iter()
+            .filter(|(_, l)| l.phase == Phase::Free && !l.queue.is_empty())
+            .map(|(s, _)| *s)
+            .collect();
         let mut drafts = Vec::new();
         for stream in &free {
             drafts.extend(self.draft(*stream));
@@ -252,8 +304,8 @@ impl Lane {
                         Ok(Changed::Head(next)) => Some(*next),
                         Ok(Changed::Deleted) => None,
                         Ok(Changed::Nothing) => {
-                            let cell = line.cell.clone();
-                            self.changed(stream, queued, &cell);
+                            // A caller that left needs no answer.
+                            let _ = queued.reply.send(Ok(line.cell.clone()));
                             return None;
                         }
                         Err(error) => {
@@ -263,7 +315,16 @@ impl Lane {
                         }
                     };
                     let cause = Cause::Change(queued);
-                    return Some(Draft { attempt: Attempt { stream, before, next, fold: None, cause }, slice: None });
+                    return Some(Draft {
+                        attempt: Attempt {
+                            stream,
+                            before,
+                            next,
+                            fold: None,
+                            cause,
+                        },
+                        slice: None,
+                    });
                 }
                 change @ Queued::Change(_) => {
                     line.queue.push_front(change);
@@ -272,7 +333,9 @@ impl Lane {
             };
             let verdict = match &mut tail {
                 Some(tail) => tail.take(append.epoch, append.offset),
-                None => Err(Error::NotFound { what: format!("stream {stream}") }),
+                None => Err(Error::NotFound {
+                    what: format!("stream {stream}"),
+                }),
             };
             match verdict {
                 Ok(()) => {
@@ -288,8 +351,13 @@ impl Lane {
         let (head, _) = line.stored.as_ref()?;
         let first = appends.first()?;
         let id = CommitId::new(self.env.random.next_u128().max(1));
-        let entries: Vec<SliceEntry> =
-            appends.iter().map(|a| SliceEntry { entry: a.entry.clone(), crc32c: a.crc32c }).collect();
+        let entries: Vec<SliceEntry> = appends
+            .iter()
+            .map(|a| SliceEntry {
+                entry: a.entry.clone(),
+                crc32c: a.crc32c,
+            })
+            .collect();
         let (body, crc32c) = slice::encode(&entries);
         let count = u32::try_from(appends.len()).unwrap_or(u32::MAX);
         let descriptor = SliceDescriptor {
@@ -313,9 +381,23 @@ impl Lane {
             crc32c,
         };
         let next = Some(head.clone());
-        let cause = Cause::Appends { id, start: first.offset, append_millis: now, appends };
-        let attempt = Attempt { stream, before, next, fold: None, cause };
-        Some(Draft { attempt, slice: Some((WalSlice { descriptor, body }, commit)) })
+        let cause = Cause::Appends {
+            id,
+            start: first.offset,
+            append_millis: now,
+            appends,
+        };
+        let attempt = Attempt {
+            stream,
+            before,
+            next,
+            fold: None,
+            cause,
+        };
+        Some(Draft {
+            attempt,
+            slice: Some((WalSlice { descriptor, body }, commit)),
+        })
     }
 
     /// Second step: the commit point of every attempt, in one batch with independent verdicts (L2).
@@ -359,7 +441,13 @@ impl Lane {
         tracing::warn!(stream = %attempt.stream, "the answer to a head update was lost; the stream waits until it is settled");
         line.phase = Phase::Unsettled;
         self.unsettled += 1;
-        let search = settle(self.env.clone(), self.store.clone(), attempt.stream, write, attempt.commit());
+        let search = settle(
+            self.env.clone(),
+            self.store.clone(),
+            attempt.stream,
+            write,
+            attempt.commit(),
+        );
         let mut stopped = self.stopped.clone();
         let attempt = Box::new(attempt);
         let task = async move {
@@ -377,16 +465,15 @@ impl Lane {
 
     fn settled(&mut self, attempt: Attempt, settled: Settled) {
         let stream = attempt.stream;
-        let Some(line) = self.lines.get_mut(&stream) else { return attempt.unknown() };
+        let Some(line) = self.lines.get_mut(&stream) else {
+            return attempt.unknown();
+        };
         match settled {
             Settled::Applied(version) => {
                 let next = attempt.next.clone().map(|head| (head, version));
                 line.adopt(next);
                 let cell = line.cell.clone();
-                match attempt.cause {
-                    Cause::Change(queued) => self.changed(stream, queued, &cell),
-                    Cause::Appends { .. } => attempt.done(&cell),
-                }
+                attempt.done(&cell);
             }
             Settled::Found(current) => match decode(stream, Some(current)) {
                 Ok(stored) => {
@@ -408,7 +495,9 @@ impl Lane {
 
     /// The head moved on without the attempt: an append is refused, a change is judged anew on the head that won.
     fn lost(&mut self, attempt: Attempt) {
-        let Some(line) = self.lines.get_mut(&attempt.stream) else { return attempt.unknown() };
+        let Some(line) = self.lines.get_mut(&attempt.stream) else {
+            return attempt.unknown();
+        };
         match attempt.cause {
             Cause::Change(mut queued) if queued.tries < MAX_TRIES => {
                 queued.tries += 1;
@@ -417,41 +506,18 @@ impl Lane {
             Cause::Appends { ref appends, start, .. } => {
                 let verdict = match (&line.stored, appends.first()) {
                     (Some((head, _)), Some(first)) => head.tail().check(first.epoch, start),
-                    _ => Err(Error::NotFound { what: format!("stream {}", attempt.stream) }),
+                    _ => Err(Error::NotFound {
+                        what: format!("stream {}", attempt.stream),
+                    }),
                 };
-                let conflict = Error::Conflict { what: format!("the head of stream {}", attempt.stream) };
+                let conflict = Error::Conflict {
+                    what: format!("the head of stream {}", attempt.stream),
+                };
                 attempt.refused(verdict.err().unwrap_or(conflict));
             }
             Cause::Change(_) => {
                 let what = format!("the head of stream {}", attempt.stream);
                 attempt.refused(Error::Conflict { what });
-            }
-        }
-    }
-
-    /// A change is durable; commit pages that it made useless go before (delete) or after (trim) the answer.
-    fn changed(&self, stream: StreamId, queued: QueuedChange, cell: &Arc<HeadCell>) {
-        let (store, cell) = (self.store.clone(), cell.clone());
-        match queued.change {
-            HeadChange::Delete { .. } => {
-                let task = async move {
-                    let done = drop_pages(&*store, stream, Offset::MAX, 0).await;
-                    // A caller that left needs no answer.
-                    let _ = queued.reply.send(done.map(|()| cell));
-                };
-                self.env.spawner.spawn("drop commit pages", Box::pin(task));
-            }
-            HeadChange::Trim { before, .. } => {
-                let _ = queued.reply.send(Ok(cell));
-                let task = async move {
-                    if let Err(error) = drop_pages(&*store, stream, before, 1).await {
-                        tracing::debug!(%stream, %error, "trimmed commit pages stay until the next trim");
-                    }
-                };
-                self.env.spawner.spawn("drop commit pages", Box::pin(task));
-            }
-            _ => {
-                let _ = queued.reply.send(Ok(cell));
             }
         }
     }
@@ -464,7 +530,10 @@ struct Draft {
 
 /// First step: bytes and intent become durable (L3). Gives the attempts whose head may now be sent.
 async fn write_slices(wal: &dyn Wal, drafts: Vec<Draft>) -> Vec<Attempt> {
-    let slices: Vec<WalSlice> = drafts.iter().filter_map(|d| d.slice.as_ref().map(|(s, _)| s.clone())).collect();
+    let slices: Vec<WalSlice> = drafts
+        .iter()
+        .filter_map(|d| d.slice.as_ref().map(|(s, _)| s.clone()))
+        .collect();
     let mut answers = match slices.is_empty() {
         true => Vec::new(),
         false => wal.append(slices).await,
@@ -483,7 +552,9 @@ async fn write_slices(wal: &dyn Wal, drafts: Vec<Draft>) -> Vec<Attempt> {
                 ready.push(attempt);
             }
             Some(Err(error)) => attempt.refused(error),
-            None => attempt.refused(Error::Internal { what: "the WAL answered fewer slices than it was given".into() }),
+            None => attempt.refused(Error::Internal {
+                what: "the WAL answered fewer slices than it was given".into(),
+            }),
         }
     }
     ready
@@ -497,7 +568,11 @@ async fn write_pages(store: &dyn MetadataStore, attempts: Vec<Attempt>) -> Vec<A
             ready.push(attempt);
             continue;
         };
-        let page = CommitPage { stream: attempt.stream, bytes_before: fold.bytes_before, commits: fold.commits.clone() };
+        let page = CommitPage {
+            stream: attempt.stream,
+            bytes_before: fold.bytes_before,
+            commits: fold.commits.clone(),
+        };
         match write_page(store, &page).await {
             Ok(()) => ready.push(attempt),
             Err(error) => attempt.refused(error),
@@ -507,7 +582,11 @@ async fn write_pages(store: &dyn MetadataStore, attempts: Vec<Attempt>) -> Vec<A
 }
 
 async fn write_page(store: &dyn MetadataStore, page: &CommitPage) -> Result<()> {
-    let write = Write { key: page.key()?, expected: Expected::Absent, value: Some(page.encode()?) };
+    let write = Write {
+        key: page.key()?,
+        expected: Expected::Absent,
+        value: Some(page.encode()?),
+    };
     let mut last = None;
     for _ in 0..PAGE_SENDS {
         match store.write(vec![write.clone()]).await.pop() {
@@ -525,42 +604,15 @@ async fn write_page(store: &dyn MetadataStore, page: &CommitPage) -> Result<()> 
             None => {}
         }
     }
-    Err(last.unwrap_or_else(|| Error::Internal { what: "a metadata store gave no verdict".into() }))
-}
-
-/// Removes the pages that start at or below `before`, except the last `keep` of them.
-async fn drop_pages(store: &dyn MetadataStore, stream: StreamId, before: Offset, keep: usize) -> Result<()> {
-    const BATCH: usize = 256;
-    let from = Key::commit_page(stream, Offset::ZERO);
-    let to = Key::commit_page(stream, Offset::new(before.get().saturating_add(1)));
-    loop {
-        let found = store.scan(from.clone(), to.clone(), BATCH).await?;
-        let last_batch = found.len() < BATCH;
-        let removable = found.len().saturating_sub(keep);
-        let batch: Vec<Write> = found
-            .into_iter()
-            .take(removable)
-            .map(|(key, page)| Write { key, expected: Expected::Version(page.version), value: None })
-            .collect();
-        if batch.is_empty() {
-            return Ok(());
-        }
-        for verdict in store.write(batch).await {
-            match verdict {
-                Verdict::Applied(_) | Verdict::Conflict(None) => {}
-                Verdict::Conflict(Some(_)) => {
-                    return Err(Error::Conflict { what: format!("a commit page of stream {stream}") });
-                }
-                Verdict::Refused(error) | Verdict::Unknown(error) => return Err(error),
-            }
-        }
-        if last_batch {
-            return Ok(());
-        }
-    }
+    Err(last.unwrap_or_else(|| Error::Internal {
+        what: "a metadata store gave no verdict".into(),
+    }))
 }
 
 fn decode(stream: StreamId, current: Option<Versioned>) -> Result<Option<(StreamHead, Version)>> {
     let Some(current) = current else { return Ok(None) };
-    Ok(Some((StreamHead::decode(&Key::stream_head(stream), &current.value)?, current.version)))
+    Ok(Some((
+        StreamHead::decode(&Key::stream_head(stream), &current.value)?,
+        current.version,
+    )))
 }

@@ -42,7 +42,12 @@ impl TwoStep {
         let (stop, stopped) = watch::channel(false);
         let lane = Lane::new(env.clone(), wal.clone(), store.clone(), mailbox.downgrade(), stopped);
         env.spawner.spawn("two-step lane", Box::pin(lane.run(receiver)));
-        TwoStep { mailbox, stop, wal, store }
+        TwoStep {
+            mailbox,
+            stop,
+            wal,
+            store,
+        }
     }
 
     /// Stops: what is queued is refused, what is in flight is settled if its answer comes, unsettled attempts end as `Unknown`.
@@ -59,7 +64,10 @@ impl TwoStep {
         })
     }
 
-    fn ask<T: Send + 'static>(&self, message: impl FnOnce(oneshot::Sender<Result<T>>) -> Message) -> BoxFuture<Result<T>> {
+    fn ask<T: Send + 'static>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<Result<T>>) -> Message,
+    ) -> BoxFuture<Result<T>> {
         let (reply, answer) = oneshot::channel();
         // When the lane has ended the message is dropped, and its reply with it.
         let _ = self.mailbox.send(message(reply));
@@ -87,7 +95,11 @@ impl Log for TwoStep {
         Box::pin(async move {
             let raw = wal.read(commit.target).await?;
             slice::decode(&raw, commit.count).map_err(|detail| Error::Corrupt {
-                what: format!("stream {stream}, offsets {} to {}", commit.start, commit.start.get() + u64::from(commit.count)),
+                what: format!(
+                    "stream {stream}, offsets {} to {}",
+                    commit.start,
+                    commit.start.get() + u64::from(commit.count)
+                ),
                 place: format!("{:?}", commit.target),
                 detail,
             })

@@ -73,9 +73,15 @@ pub(super) async fn judge(
     let found = match head.find(start) {
         Some(at_start) => at_start.id == id,
         None if start >= head.end => false,
-        None => paged(store, stream, start).await?.is_some_and(|page| page.commits.iter().any(|c| c.id == id)),
+        None => paged(store, stream, start)
+            .await?
+            .is_some_and(|page| page.commits.iter().any(|c| c.id == id)),
     };
-    Ok(if found { Settled::Found(current) } else { Settled::Lost(Some(current)) })
+    Ok(if found {
+        Settled::Found(current)
+    } else {
+        Settled::Lost(Some(current))
+    })
 }
 
 async fn paged(store: &dyn MetadataStore, stream: StreamId, offset: Offset) -> Result<Option<CommitPage>> {

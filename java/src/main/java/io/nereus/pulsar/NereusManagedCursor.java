@@ -16,6 +16,7 @@ import io.nereus.pulsar.cursor.ResetOp;
 import io.nereus.pulsar.cursor.ScanOp;
 import io.nereus.pulsar.cursor.WaitingRead;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -349,13 +350,20 @@ class NereusManagedCursor extends CursorQueries {
     public void asyncMarkDelete(Position position, Map<String, Long> properties, MarkDeleteCallback callback,
                                 Object ctx) {
         long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-        // With messages of the entry itself left, only what lies before it is acknowledged as a whole.
-        long end = unacked == null ? ledger.offset(position) + 1 : Math.max(0, ledger.offset(position));
-        if (unacked == null ? end > ledger.committedEnd() : end >= ledger.committedEnd()) {
-            later(() -> callback.markDeleteFailed(beyondEnd(position), ctx));
+        ManagedLedgerException refused = batchRefusal(position, unacked);
+        if (refused != null) {
+            later(() -> callback.markDeleteFailed(refused, ctx));
             return;
         }
-        markDelete(end, batchIndexes() ? unacked : null, properties, callback, ctx);
+        // With messages of the entry itself left, only what lies before it is acknowledged as a whole.
+        long offset = ledger.offset(position);
+        if (offset >= ledger.committedEnd()) {
+            later(() -> callback.markDeleteFailed(beyondEnd(position), ctx));
+        } else if (isWhole(unacked)) {
+            markDelete(offset + 1, null, properties, callback, ctx);
+        } else {
+            markDelete(Math.max(0, offset), batchIndexes() ? unacked : null, properties, callback, ctx);
+        }
     }
 
     private void markDelete(long end, long[] unacked, Map<String, Long> properties, MarkDeleteCallback callback,
@@ -406,9 +414,14 @@ class NereusManagedCursor extends CursorQueries {
                 return;
             }
             long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-            boolean whole = unacked == null || unacked.length == 0;
+            ManagedLedgerException refused = batchRefusal(position, unacked);
+            if (refused != null) {
+                later(() -> callback.deleteFailed(refused, ctx));
+                return;
+            }
+            boolean whole = isWhole(unacked);
             if (whole && position.getEntryId() >= 0 || !whole && batchIndexes) {
-                acks.add(new CursorProgress.Ack(offset, unacked));
+                acks.add(new CursorProgress.Ack(offset, whole ? null : unacked));
             }
         }
         progress.ack(acks);
@@ -423,6 +436,19 @@ class NereusManagedCursor extends CursorQueries {
                 callback.deleteFailed(exception, ctx);
             }
         });
+    }
+
+    /** Whether an acknowledgement leaves no message of the entry. */
+    private static boolean isWhole(long[] unacked) {
+        return unacked == null || BitSet.valueOf(unacked).isEmpty();
+    }
+
+    /** Refused before anything is changed, because it could never be made durable. */
+    private static ManagedLedgerException batchRefusal(Position position, long[] unacked) {
+        return unacked == null || unacked.length <= AckState.MAX_BATCH_WORDS ? null
+                : new ManagedLedgerException("the batch at " + position + " is acknowledged message by message with "
+                + unacked.length + " words; at most " + AckState.MAX_BATCH_WORDS + " (" + AckState.MAX_BATCH_WORDS * 64
+                + " messages) are supported, acknowledge larger batches as a whole");
     }
 
     private ManagedLedgerException beyondEnd(Position position) {

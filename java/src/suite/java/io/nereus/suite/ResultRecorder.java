@@ -6,10 +6,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.testng.IConfigurationListener;
 import org.testng.IMethodInstance;
 import org.testng.IMethodInterceptor;
@@ -26,11 +29,14 @@ import org.testng.SkipException;
  * is a failure of its own: neither may look like success.
  *
  * <p>System properties: {@code nereus.suite.results} the file to append to, {@code nereus.suite.storage} the storage's name,
+ * {@code nereus.suite.methods} optionally the only methods to run, joined with commas, and
  * {@code nereus.suite.excluded} optionally the list of excluded methods ({@code CLASS#method reason} a line).
  */
 public final class ResultRecorder implements ITestListener, IConfigurationListener, IMethodInterceptor {
     private final Path results = Path.of(System.getProperty("nereus.suite.results"));
     private final String storage = System.getProperty("nereus.suite.storage");
+    private final Set<String> wanted = Arrays.stream(System.getProperty("nereus.suite.methods", "").split(","))
+        .filter(name -> !name.isEmpty()).collect(Collectors.toUnmodifiableSet());
     private final Map<String, String> excluded = readExcluded(System.getProperty("nereus.suite.excluded"));
     private final Map<String, Integer> invocations = new HashMap<>();
 
@@ -40,6 +46,9 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
         for (IMethodInstance method : methods) {
             String testClass = method.getMethod().getRealClass().getName();
             String name = method.getMethod().getMethodName();
+            if (!wanted.isEmpty() && !wanted.contains(name)) {
+                continue;
+            }
             String reason = excluded.get(testClass + "#" + name);
             if (reason == null) {
                 kept.add(method);

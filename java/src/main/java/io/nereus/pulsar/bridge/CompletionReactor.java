@@ -12,8 +12,8 @@ import org.slf4j.LoggerFactory;
  * One daemon thread that drains the records of one engine and hands each to its owner's executor.
  *
  * <p>Owns: operation ids and the table of pending operations. Promises: each registered operation is completed exactly
- * once, because taking it out of the table is the right to complete it; after {@link #stop()} none is left. Keeps: L6 (a
- * pending append is swept as {@code UNKNOWN}). Does not: run anybody's callback on its own thread.
+ * once, because taking it out of the table is the right to complete it; after {@link #stop()} none is left. Keeps: L6
+ * (a pending append is swept as {@code UNKNOWN}). Does not: run anybody's callback on its own thread.
  */
 final class CompletionReactor {
 
@@ -132,7 +132,7 @@ final class CompletionReactor {
         return pending.size();
     }
 
-    /** Fails what is pending and every later registration. The thread ends when the native side says it is destroyed. */
+    /** Fails what is pending and every later registration. The thread ends once the native side is destroyed. */
     void stop() {
         closed = true;
         for (Long id : pending.keySet()) {

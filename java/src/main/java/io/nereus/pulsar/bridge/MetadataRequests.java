@@ -12,8 +12,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Answers what the native side asks of the broker's metadata store.
  *
- * <p>Promises: a request is submitted on its own executor and answered once, when the store answers; nothing here waits.
- * A store that is closed, throws or fails answers {@link #FAILED}: the native side then treats a write as one whose
+ * <p>Promises: a request is submitted on its own executor and answered once, when the store answers; nothing waits. A
+ * store that is closed, throws or fails answers {@link #FAILED}: the native side then treats a write as one whose
  * outcome is not known (L6). Does not: retry, and time out (the native side does).
  */
 final class MetadataRequests {
@@ -98,7 +98,8 @@ final class MetadataRequests {
             }
         } catch (Throwable e) {
             log.warn("A metadata request could not be submitted", e);
-            answers.answer(requestId, asked ? FAILED : REFUSED, 0, Messages.text("the request could not be submitted: " + e));
+            answers.answer(requestId, asked ? FAILED : REFUSED, 0,
+                    Messages.text("the request could not be submitted: " + e));
         }
     }
 

@@ -13,8 +13,8 @@ import org.apache.pulsar.metadata.api.MetadataStore;
 /**
  * One broker's share of the engine of a data directory.
  *
- * <p>Owns: the streams opened through it. Promises: {@link #release()} closes these and no others; the last release of a
- * data directory closes its engine. Futures complete on the executor given with the call.
+ * <p>Owns: the streams opened through it. Promises: {@link #release()} closes these and no others; the last release of
+ * a data directory closes its engine. Futures complete on the executor given with the call.
  */
 public final class NativeEngine {
 

@@ -15,10 +15,10 @@ import org.slf4j.LoggerFactory;
 /**
  * Loads the native library, once per JVM, and proves that it is the one that belongs to these classes.
  *
- * <p>Order: {@code libnereus_jni.so} from {@code java.library.path} if one lies there, else the copy in the jar, which is
- * unpacked into a private directory and removed as soon as it is loaded. Promises: a library of another build, a second
- * copy in the same JVM, an unfit system and a directory without execute permission are refused with a message that
- * names what was found and what to do (L17).
+ * <p>Order: {@code libnereus_jni.so} from {@code java.library.path} if one lies there, else the copy in the jar, which
+ * is unpacked into a private directory and removed as soon as it is loaded. Promises: a library of another build, a
+ * second copy in the same JVM, an unfit system and a directory without execute permission are refused with a message
+ * that names what was found and what to do (L17).
  */
 final class NativeLibrary {
 
@@ -212,7 +212,8 @@ final class NativeLibrary {
         try {
             mapped = Files.readString(maps);
         } catch (IOException e) {
-            log.warn("Cannot read {} to find out which C library this JVM uses; assuming glibc: {}", maps, e.toString());
+            log.warn("Cannot read {} to find out which C library this JVM uses; assuming glibc: {}", maps,
+                    e.toString());
             return;
         }
         if (mapped.contains("/ld-musl-") || mapped.contains("/libc.musl-")) {

@@ -35,7 +35,7 @@ final class SharedEngine {
     private static final long JOIN_MILLIS = 10_000;
     private static final long IDLE_SECONDS = 10;
 
-    /** Engines by data directory; the lock guards it together with every engine's {@code sharers} and {@code closed}. */
+    /** Engines by data directory; its lock guards every engine's {@code sharers} and {@code closed} too. */
     private static final Map<Path, SharedEngine> OPEN = new HashMap<>();
 
     private final Path directory;
@@ -84,8 +84,8 @@ final class SharedEngine {
             } else {
                 String difference = difference(engine.settings, settings);
                 if (difference != null) {
-                    return CompletableFuture.failedFuture(new NativeException(NativeErrors.INVALID, "the data directory "
-                            + directory + " is open in this JVM with another " + difference));
+                    return CompletableFuture.failedFuture(new NativeException(NativeErrors.INVALID, "the data"
+                            + " directory " + directory + " is open in this JVM with another " + difference));
                 }
             }
             share = new NativeEngine(engine, store);

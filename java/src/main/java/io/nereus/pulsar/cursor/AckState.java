@@ -23,6 +23,9 @@ import java.util.TreeSet;
  */
 public final class AckState {
 
+    /** Most words of the messages of one batch: what the engine stores. A larger batch is acknowledged as a whole. */
+    public static final int MAX_BATCH_WORDS = 1024;
+
     private final TreeMap<Long, AckedPage> pages = new TreeMap<>();
     private final TreeSet<Long> dirtyPages = new TreeSet<>();
     private long markDeleteEnd;

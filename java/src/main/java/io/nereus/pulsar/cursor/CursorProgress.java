@@ -80,7 +80,7 @@ public final class CursorProgress {
      */
     public synchronized void ack(List<Ack> batch) {
         for (Ack ack : batch) {
-            if (ack.unacked() == null || ack.unacked().length == 0) {
+            if (ack.unacked() == null) {
                 acks.ack(ack.offset());
             } else {
                 acks.ackIndexes(ack.offset(), ack.unacked());
@@ -275,7 +275,7 @@ public final class CursorProgress {
 
     /** Entries that are readable and not acknowledged. */
     public synchronized long backlog() {
-        return unackedFrom(Math.max(acks.markDeleteEnd(), ledger.trimOffset()));
+        return unackedFrom(ledger.trimOffset());
     }
 
     /** Entries at or after the read position that are readable and not acknowledged. */
@@ -283,7 +283,8 @@ public final class CursorProgress {
         return unackedFrom(readStart());
     }
 
-    private long unackedFrom(long start) {
+    private long unackedFrom(long from) {
+        long start = Math.max(from, acks.markDeleteEnd());
         long end = ledger.committedEnd();
         return Math.max(0, end - start - acks.ackedIn(start, end));
     }
@@ -324,7 +325,7 @@ public final class CursorProgress {
      * One acknowledgement.
      *
      * @param offset  the entry
-     * @param unacked the messages of a batch that stay unacknowledged, as set bits; null or empty for the whole entry
+     * @param unacked the messages of a batch that stay unacknowledged, as set bits; null for the whole entry
      */
     public record Ack(long offset, long[] unacked) {
     }

@@ -100,6 +100,14 @@ final class CursorProperties {
         positionDirty |= taken.position() != null;
     }
 
+    /** The engine will never take what was written: position properties go back to those that are kept. */
+    void refused(Taken taken) {
+        if (taken.position() != null) {
+            position = shownPosition;
+            positionDirty = !positionEditsSinceTaken.isEmpty();
+        }
+    }
+
     /** After a reset was kept: its position properties are the latest, but for edits made meanwhile. */
     void resetKept(Taken taken) {
         kept(taken);

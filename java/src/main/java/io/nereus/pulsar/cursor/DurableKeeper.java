@@ -235,7 +235,11 @@ public final class DurableKeeper implements CursorKeeper {
             } else {
                 if (write.replacement() == null) {
                     progress.putBack(write.changes());
-                    properties.notKept(write.properties());
+                    if (NativeErrors.codeOf(failure) == NativeErrors.INVALID) {
+                        properties.refused(write.properties()); // properties too large must not hold up the acks
+                    } else {
+                        properties.notKept(write.properties());
+                    }
                 } else {
                     progress.resetFailed();
                 }

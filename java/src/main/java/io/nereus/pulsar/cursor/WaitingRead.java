@@ -29,12 +29,11 @@ public final class WaitingRead {
     private final Consumer<ReadRequest> read;
     private final LongSupplier recheckMillis;
     private ReadRequest waiting;
-    private boolean registered;
     private boolean closed;
 
     /**
-     * @param register      asks the ledger for one call of {@link #notifyEntriesAvailable()}
-     * @param unregister    takes the cursor off the ledger's list
+     * @param register      asks the ledger for one call of {@link #notifyEntriesAvailable()}; idempotent
+     * @param unregister    takes the cursor off the ledger's list; both only change that list and call nobody
      * @param read          starts a read now
      * @param recheckMillis how long a caller waits whose limit lies before the read position
      */
@@ -51,22 +50,28 @@ public final class WaitingRead {
     /** Reads now if there is an entry to read, else when there is one. */
     public void readOrWait(ReadRequest request) {
         ManagedLedgerException refused = null;
+        boolean limited = false;
+        boolean readNow = false;
         synchronized (this) {
             if (closed) {
                 refused = new CursorAlreadyClosedException("the cursor is closed");
-            } else if (!progress.hasEntries(request.limit())) {
-                if (waiting != null) {
-                    refused = new ConcurrentWaitCallbackException();
-                } else {
-                    waiting = request;
+            } else if (progress.hasEntries(request.limit())) {
+                readNow = true;
+            } else if (waiting != null) {
+                refused = new ConcurrentWaitCallbackException();
+            } else {
+                waiting = request;
+                limited = progress.hasEntries(Long.MAX_VALUE);
+                if (!limited) {
+                    register.run();
                 }
             }
         }
         if (refused != null) {
             fail(request, refused);
-        } else if (!isWaiting(request)) {
+        } else if (readNow) {
             read.accept(request);
-        } else if (progress.hasEntries(Long.MAX_VALUE)) {
+        } else if (limited) {
             endEmptyLater(request);
         } else {
             lookAgain();
@@ -74,13 +79,10 @@ public final class WaitingRead {
     }
 
     /**
-     * Looks whether the wait can end now. Called after anything that may have changed that: new entries, the end of
+     * Looks whether the wait can end now. Called after anything that may have changed that: a registration, the end of
      * the ledger, a read position that moved. Any thread.
      */
     public void lookAgain() {
-        if (!registerIfWaiting()) {
-            return;
-        }
         ReadRequest request;
         ManagedLedgerException failure = null;
         boolean served;
@@ -100,7 +102,7 @@ public final class WaitingRead {
                     return;
                 }
             }
-            waiting = null;
+            endWait();
         }
         if (failure != null) {
             fail(request, failure);
@@ -113,17 +115,23 @@ public final class WaitingRead {
 
     /** The ledger has entries, or has ended. It has forgotten the cursor by telling it. On the ledger's executor. */
     public void notifyEntriesAvailable() {
-        synchronized (this) {
-            registered = false;
-        }
         lookAgain();
+        synchronized (this) {
+            if (waiting == null) {
+                return;
+            }
+            register.run();
+        }
+        lookAgain(); // what came between the first look and the registration
     }
 
     /** Ends the wait without a callback; answers whether there was one. */
     public synchronized boolean cancel() {
-        boolean wasWaiting = waiting != null;
-        waiting = null;
-        return wasWaiting;
+        if (waiting == null) {
+            return false;
+        }
+        endWait();
+        return true;
     }
 
     public synchronized boolean isWaiting() {
@@ -136,10 +144,8 @@ public final class WaitingRead {
         synchronized (this) {
             closed = true;
             request = waiting;
-            waiting = null;
-            registered = false;
+            endWait();
         }
-        unregister.run();
         if (request != null) {
             fail(request, new CursorAlreadyClosedException("the cursor was closed while a read waited for entries"));
         }
@@ -150,36 +156,16 @@ public final class WaitingRead {
         closed = false;
     }
 
-    /** Makes sure that the ledger will tell this cursor; answers whether a read waits. */
-    private boolean registerIfWaiting() {
-        synchronized (this) {
-            if (waiting == null) {
-                return false;
-            }
-            if (registered) {
-                return true;
-            }
-            registered = true;
-        }
-        register.run();
-        synchronized (this) {
-            if (!closed) {
-                return true;
-            }
-        }
-        unregister.run(); // closed between the two: close() may have run before the ledger knew the cursor
-        return false;
-    }
-
-    private synchronized boolean isWaiting(ReadRequest request) {
-        return waiting == request;
+    private void endWait() {
+        waiting = null;
+        unregister.run();
     }
 
     private synchronized boolean take(ReadRequest request) {
         if (waiting != request) {
             return false;
         }
-        waiting = null;
+        endWait();
         return true;
     }
 

@@ -3,11 +3,14 @@ package io.nereus.pulsar.bridge;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.pulsar.metadata.api.MetadataStore;
 
 /** Engines and waits for tests. */
@@ -22,6 +25,17 @@ final class Engines {
 
     static Path directory(String name) throws IOException {
         return Files.createTempDirectory("nereus-" + name + "-");
+    }
+
+    /** Removes a directory with all that is in it. */
+    static void delete(Path directory) throws IOException {
+        List<Path> deepestFirst;
+        try (Stream<Path> all = Files.walk(directory)) {
+            deepestFirst = all.sorted(Comparator.reverseOrder()).toList();
+        }
+        for (Path path : deepestFirst) {
+            Files.deleteIfExists(path);
+        }
     }
 
     static Map<String, String> settings(Path directory) {

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
@@ -56,6 +57,8 @@ public class NativeEngineTest {
         executor.shutdown();
         assertTrue(executor.awaitTermination(30, TimeUnit.SECONDS));
         store.close();
+        Engines.delete(directory);
+        assertEquals(StreamCalls.answeredTwice(), 0);
         assertEquals(NativeCalls.liveBlobs(), 0, "blobs that nobody fetched");
     }
 
@@ -335,6 +338,46 @@ public class NativeEngineTest {
     }
 
     @Test
+    public void everyAppendAndReadEndsExactlyOnceWhenTheEngineIsReleasedUnderLoad() throws Exception {
+        for (int round = 0; round < 5; round++) {
+            NativeEngine engine = Engines.open(directory, store);
+            NativeStream stream = open(engine).stream();
+            ConcurrentLinkedQueue<CompletableFuture<?>> started = new ConcurrentLinkedQueue<>();
+            CountDownLatch running = new CountDownLatch(2);
+            List<Thread> callers = new ArrayList<>();
+            for (int caller = 0; caller < 2; caller++) {
+                Thread thread = new Thread(() -> {
+                    for (int i = 0; i < 2000; i++) {
+                        started.add(StreamCalls.append(stream, Unpooled.EMPTY_BUFFER));
+                        started.add(StreamCalls.read(stream, i, 10, 1000));
+                        if (i == 50) {
+                            running.countDown();
+                        }
+                    }
+                });
+                callers.add(thread);
+                thread.start();
+            }
+            running.await();
+            CompletableFuture<Void> released = engine.release();
+            for (Thread caller : callers) {
+                caller.join();
+            }
+            get(released);
+            int done = 0;
+            for (CompletableFuture<?> operation : started) {
+                try {
+                    get(operation);
+                    done++;
+                } catch (NativeException e) {
+                    assertEquals(e.code(), NativeErrors.CLOSED, e.toString());
+                }
+            }
+            assertTrue(done > 0);
+        }
+    }
+
+    @Test
     public void releaseDoesNotNeedTheExecutorsOfTheLedgers() throws Exception {
         NativeEngine engine = Engines.open(directory, store);
         ExecutorService gone = Executors.newSingleThreadExecutor();
@@ -374,7 +417,7 @@ public class NativeEngineTest {
         buffers.add(composite(random, true, NativeMemory.MAX_PARTS));
         buffers.add(composite(random, true, NativeMemory.MAX_PARTS + 1));
         buffers.add(composite(random, false, 3));
-        buffers.add(composite(random, true, 3).skipBytes(37));
+        buffers.add(composite(random, true, 3).skipBytes(17));
         buffers.add(filled(PulsarByteBufAllocator.DEFAULT.directBuffer(), 3_000_000, random));
         buffers.add(filled(PulsarByteBufAllocator.DEFAULT.directBuffer(), 1000, random).asReadOnly());
         for (int i = 0; i < buffers.size(); i++) {

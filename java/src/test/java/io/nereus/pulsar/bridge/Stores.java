@@ -26,7 +26,8 @@ final class Stores {
     /** A store that answers what {@code behaviour} says. */
     static MetadataStore of(Behaviour behaviour) {
         return (MetadataStore) Proxy.newProxyInstance(Stores.class.getClassLoader(),
-                new Class<?>[] {MetadataStore.class}, (proxy, method, args) -> behaviour.answer(method.getName(), args));
+                new Class<?>[] {MetadataStore.class},
+                (proxy, method, args) -> behaviour.answer(method.getName(), args));
     }
 
     /** A store that never answers. */

@@ -34,7 +34,8 @@ public final class BrokerProcess implements AutoCloseable {
 
     private final Installation installation;
     private final BrokerFiles files;
-    private final HttpClient http = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(2)).build();
+    private final HttpClient http = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(2))
+            .followRedirects(HttpClient.Redirect.NORMAL).build();
     private final List<String> jvmArguments = new ArrayList<>();
     private final List<String> wrapper = new ArrayList<>();
     private Process process;
@@ -189,13 +190,9 @@ public final class BrokerProcess implements AutoCloseable {
         }
     }
 
-    /** The answer of a GET on the broker's web port, whatever its status, following redirects. */
+    /** The answer of a GET on the broker's web port, whatever its status; redirects are followed. */
     public HttpResponse<String> get(String path) throws IOException, InterruptedException {
-        HttpResponse<String> answer = request(path, Duration.ofSeconds(30));
-        return answer.statusCode() == 307
-                ? request(URI.create(adminUrl()).resolve(answer.headers().firstValue("location").orElse(path)).getPath(),
-                        Duration.ofSeconds(30))
-                : answer;
+        return request(path, Duration.ofSeconds(30));
     }
 
     private HttpResponse<String> request(String path, Duration timeout) throws IOException, InterruptedException {

@@ -2,6 +2,7 @@ package io.nereus.tests.history;
 
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
 import java.util.Map;
 import java.util.function.Function;
@@ -16,16 +17,32 @@ import java.util.stream.Stream;
  */
 final class EventCodec {
 
-    private static final Map<String, Class<?>> KINDS = Stream.of(Event.class.getPermittedSubclasses())
-            .collect(Collectors.toUnmodifiableMap(Class::getSimpleName, Function.identity()));
+    /** One kind of event; looked up once, because a history has hundreds of thousands of lines. */
+    private record Kind(String name, Constructor<?> constructor, Class<?>[] types, Method[] accessors) {
+
+        static Kind of(Class<?> type) {
+            RecordComponent[] components = type.getRecordComponents();
+            Class<?>[] types = Stream.of(components).map(RecordComponent::getType).toArray(Class<?>[]::new);
+            try {
+                return new Kind(type.getSimpleName(), type.getDeclaredConstructor(types), types,
+                        Stream.of(components).map(RecordComponent::getAccessor).toArray(Method[]::new));
+            } catch (NoSuchMethodException impossible) {
+                throw new IllegalStateException("a record without its canonical constructor: " + type, impossible);
+            }
+        }
+    }
+
+    private static final Map<String, Kind> KINDS = Stream.of(Event.class.getPermittedSubclasses()).map(Kind::of)
+            .collect(Collectors.toUnmodifiableMap(Kind::name, Function.identity()));
 
     private EventCodec() { }
 
     static String encode(Event event) {
-        StringBuilder line = new StringBuilder(128).append(event.getClass().getSimpleName());
+        Kind kind = KINDS.get(event.getClass().getSimpleName());
+        StringBuilder line = new StringBuilder(128).append(kind.name);
         try {
-            for (RecordComponent component : event.getClass().getRecordComponents()) {
-                line.append('\t').append(escape(String.valueOf(component.getAccessor().invoke(event))));
+            for (Method accessor : kind.accessors) {
+                line.append('\t').append(escape(String.valueOf(accessor.invoke(event))));
             }
         } catch (IllegalAccessException | InvocationTargetException impossible) {
             throw new IllegalStateException("a component of a public record cannot be read: " + event, impossible);
@@ -36,24 +53,20 @@ final class EventCodec {
     /** @param line one line without its line feed */
     static Event decode(String line) {
         String[] fields = line.split("\t", -1);
-        Class<?> kind = KINDS.get(fields[0]);
+        Kind kind = KINDS.get(fields[0]);
         if (kind == null) {
             throw new IllegalArgumentException("unknown kind of event: " + line);
         }
-        RecordComponent[] components = kind.getRecordComponents();
-        if (fields.length != components.length + 1) {
+        if (fields.length != kind.types.length + 1) {
             throw new IllegalArgumentException(
-                    kind.getSimpleName() + " has " + components.length + " fields, not " + (fields.length - 1) + ": " + line);
+                    kind.name + " has " + kind.types.length + " fields, not " + (fields.length - 1) + ": " + line);
         }
-        Class<?>[] types = new Class<?>[components.length];
-        Object[] values = new Object[components.length];
+        Object[] values = new Object[kind.types.length];
         try {
-            for (int i = 0; i < components.length; i++) {
-                types[i] = components[i].getType();
-                values[i] = parse(types[i], unescape(fields[i + 1]));
+            for (int i = 0; i < values.length; i++) {
+                values[i] = parse(kind.types[i], unescape(fields[i + 1]));
             }
-            Constructor<?> constructor = kind.getDeclaredConstructor(types);
-            return (Event) constructor.newInstance(values);
+            return (Event) kind.constructor.newInstance(values);
         } catch (ReflectiveOperationException | RuntimeException badField) {
             throw new IllegalArgumentException("unreadable event: " + line, badField);
         }

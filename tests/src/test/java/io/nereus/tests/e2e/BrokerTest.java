@@ -120,7 +120,7 @@ public class BrokerTest {
                 sends.add(producer.sendAsync("m" + i));
             }
             producer.flush();
-            assertTrue(((MessageIdAdv) sends.get(0).get()).getBatchSize() > 1, "messages came in batches");
+            assertTrue(((MessageIdAdv) sends.get(50).get()).getBatchSize() > 1, "messages came in batches");
             Set<String> kept = new HashSet<>();
             for (Message<String> message : Topics.receive(consumer, 100)) {
                 int number = Integer.parseInt(message.getValue().substring(1));
@@ -268,7 +268,7 @@ public class BrokerTest {
             assertEquals(Topics.values(Topics.receive(consumer, 20)), Topics.expected("m", 0, 20));
         }
         broker.admin().topics().expireMessages(topic, "s", ids.get(9), false);
-        await().atMost(Duration.ofSeconds(20)).until(() -> backlog(topic) == 11);
+        await().atMost(Duration.ofSeconds(20)).until(() -> backlog(topic) == 10);
         broker.admin().topics().deleteSubscription(topic, "s");
         assertEquals(broker.admin().topics().getSubscriptions(topic), List.of());
     }
@@ -351,10 +351,11 @@ public class BrokerTest {
             assertTrue(again.getRedeliveryCount() >= 1, "redelivery count");
             consumer.acknowledge(again);
             long sent = System.nanoTime();
-            producer.newMessage().value("delayed").deliverAfter(1, TimeUnit.SECONDS).send();
+            producer.newMessage().value("delayed").deliverAfter(3, TimeUnit.SECONDS).send();
             producer.send("at once");
             assertEquals(Topics.values(Topics.receive(consumer, 2)), List.of("at once", "delayed"));
-            assertTrue(System.nanoTime() - sent >= TimeUnit.MILLISECONDS.toNanos(900), "the delayed message came at once");
+            // the broker may be early by its tick of one second
+            assertTrue(System.nanoTime() - sent >= TimeUnit.MILLISECONDS.toNanos(1_900), "the delayed message came at once");
         }
     }
 

@@ -25,7 +25,8 @@ import org.testng.annotations.Test;
  */
 public class KillTest {
 
-    private static final long ACK_DURABLE_AFTER_MILLIS = 50 + 450;
+    /** Default of nereusAckFlushMillis, and ample time for one flush of a busy machine. */
+    static final long ACK_DURABLE_AFTER_MILLIS = 50 + 450;
 
     @DataProvider
     public Object[][] seeds() {

@@ -6,6 +6,7 @@ import static org.testng.Assert.assertTrue;
 import static org.testng.Assert.expectThrows;
 
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
@@ -65,7 +66,7 @@ public class RestartTest {
         Awaitility.await().until(() -> Integer.valueOf(17).equals(broker.admin().topicPolicies().getMaxConsumers(Topics.name("plain"))));
         Topics.send(broker.client(), Topics.name("terminated"), "m", 2);
         broker.admin().topics().terminateTopic(Topics.name("terminated"));
-        broker.admin().topics().updateProperties(Topics.name("plain"), java.util.Map.of("owner", "tests"));
+        broker.admin().topics().updateProperties(Topics.name("plain"), Map.of("owner", "tests"));
         broker.forgetClients();
         if (end == End.KILL) {
             broker.process().kill();
@@ -87,8 +88,9 @@ public class RestartTest {
             }
             half.acknowledgeCumulative(Topics.receive(half, 20).get(9));
         }
-        // an acknowledgement is persisted within nereusAckFlushMillis and one flush; a second topic's receipts take longer
-        Topics.send(broker.client(), Topics.name("time-passes"), "m", 200);
+        // the promise: an acknowledgement is persisted within nereusAckFlushMillis and one flush after its receipt
+        long acknowledged = System.nanoTime();
+        Awaitility.await().until(() -> System.nanoTime() - acknowledged > KillTest.ACK_DURABLE_AFTER_MILLIS * 1_000_000);
     }
 
     private void prepareDeduplication() throws Exception {

@@ -243,6 +243,13 @@ public class HistoryCheckerTest {
                 "acknowledged=1 read=1 lost=0 duplicated=0 reordered=0 acked-again=0");
     }
 
+    @Test
+    public void otherContentGivenToSubscriptionIsLostEvenIfTheRightOneFollows() {
+        assertCounts(story().subscribed(Delivery.SHARED).stored("p", 0, 0).delivered("p", 0, 0, "", "other")
+                        .delivered("p", 0, 0).acked(0, Reach.ONE).scanOf("a", "p", 0).verdict(),
+                "acknowledged=1 read=1 lost=1 duplicated=0 reordered=0 acked-again=0");
+    }
+
     // ---- duplicated
 
     @Test
@@ -332,6 +339,16 @@ public class HistoryCheckerTest {
     }
 
     @Test
+    public void firstOccurrencesInSubscriptionOutOfOrderAreReordered() {
+        for (Delivery delivery : List.of(Delivery.EXCLUSIVE, Delivery.FAILOVER)) {
+            assertCounts(story().sent("p", 0).sent("p", 1).receipt("p", 0, 1).receipt("p", 1, 0).subscribed(delivery)
+                            .delivered("p", 1, 0).delivered("p", 0, 1).scanStarted("a").shown("a", "p", 1, 0)
+                            .shown("a", "p", 0, 1).scanEnded("a").verdict(),
+                    "acknowledged=2 read=2 lost=0 duplicated=0 reordered=2 acked-again=0");   // in the scan and in the subscription
+        }
+    }
+
+    @Test
     public void subscriptionThatGoesBackWithoutInterruptionIsReordered() {
         for (Delivery delivery : List.of(Delivery.EXCLUSIVE, Delivery.FAILOVER)) {
             assertCounts(story().subscribed(delivery).stored("p", 0, 0).stored("p", 1, 1).delivered("p", 0, 0)
@@ -383,6 +400,14 @@ public class HistoryCheckerTest {
     @Test
     public void ackYoungerThanTheGraceMayBeDeliveredAgain() {
         assertCounts(killedAfterAck(Reach.ONE, GRACE - 2, Outage.KILLED),
+                "acknowledged=1 read=1 lost=0 duplicated=0 reordered=0 acked-again=0");
+    }
+
+    @Test
+    public void youngCumulativeAckMayBeDeliveredAgain() {
+        assertCounts(killedAfterAck(Reach.UP_TO, GRACE, Outage.KILLED),
+                "acknowledged=1 read=1 lost=0 duplicated=0 reordered=0 acked-again=1");
+        assertCounts(killedAfterAck(Reach.UP_TO, GRACE - 2, Outage.KILLED),
                 "acknowledged=1 read=1 lost=0 duplicated=0 reordered=0 acked-again=0");
     }
 

@@ -81,6 +81,22 @@ public class HistoryFileTest {
     }
 
     @Test
+    public void eventsAreStampedWithTheMonotonicClockInTheOrderOfTheFile() throws IOException {
+        long before = HistoryWriter.now();
+        try (HistoryWriter writer = HistoryWriter.open(file)) {
+            for (int i = 0; i < 10; i++) {
+                writer.append(t -> new Event.Topic(t, "topic", false));
+            }
+        }
+        long last = before;
+        for (Event event : History.read(List.of(file))) {
+            assertTrue(event.millis() >= last, event + " after " + last);
+            last = event.millis();
+        }
+        assertTrue(last <= HistoryWriter.now(), last + " is in the future");
+    }
+
+    @Test
     public void reopenedFileIsContinued() throws IOException {
         for (int i = 0; i < 2; i++) {
             try (HistoryWriter writer = HistoryWriter.open(file)) {

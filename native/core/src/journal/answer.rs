@@ -1,0 +1,118 @@
+//! Everybody who waits for a group, in queue order, and what they hear.
+//!
+//! Keeps: L6: a group that failed answers `Unknown` only to what its frame held; a refusal stays one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::channel::oneshot;
+
+use super::state::{empty_cell, StateTable};
+use crate::commit::{AppendOutcome, AppendReply, HeadCell};
+use crate::error::{Error, Result};
+use crate::metadata::Verdict;
+use crate::types::{Offset, StreamId};
+
+/// Why a whole group came to nothing.
+#[derive(Debug, Clone)]
+pub enum Failure {
+    /// No byte of its frame was written.
+    NeverWritten(Error),
+    /// Its frame may be on disk, now or later.
+    Unknown(Error),
+}
+
+/// One waiter with its verdict.
+pub enum Held {
+    Taken {
+        reply: AppendReply,
+        offset: Offset,
+    },
+    Refused {
+        reply: AppendReply,
+        error: Error,
+    },
+    Changed {
+        reply: oneshot::Sender<Result<Arc<HeadCell>>>,
+        outcome: Result<StreamId>,
+    },
+    Written {
+        reply: oneshot::Sender<Vec<Verdict>>,
+        verdicts: Vec<Verdict>,
+    },
+}
+
+/// The waiters of a group that failed.
+pub struct Failed(pub Vec<Held>);
+
+impl Failed {
+    /// Answers all of them, in queue order.
+    pub fn answer(self, failure: &Failure) {
+        self.0.into_iter().for_each(|held| fail(held, failure));
+    }
+}
+
+/// The good news of a group.
+pub struct Answers {
+    held: Vec<Held>,
+    millis: u64,
+}
+
+impl Answers {
+    /// The answers of `held`, whose frame has this time.
+    pub fn new(held: Vec<Held>, millis: u64) -> Answers {
+        Answers { held, millis }
+    }
+
+    /// How many waiters there are.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Answers all of them, in queue order. `cells` are the heads that the group changed; others come from `state`.
+    pub fn give(self, cells: &HashMap<StreamId, Arc<HeadCell>>, state: &StateTable) {
+        let cell = |stream: StreamId| match cells.get(&stream) {
+            Some(cell) => Ok(cell.clone()),
+            None => state.head(stream).map(|cell| cell.unwrap_or_else(empty_cell)),
+        };
+        self.held.into_iter().for_each(|held| succeed(held, self.millis, &cell));
+    }
+}
+
+/// The verdict stands: its frame, if it needed one, is published.
+pub fn succeed(held: Held, millis: u64, cell: &impl Fn(StreamId) -> Result<Arc<HeadCell>>) {
+    match held {
+        Held::Taken { reply, offset } => reply.answer(AppendOutcome::Committed {
+            offset,
+            append_millis: millis,
+        }),
+        Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
+        // A caller that left does not want the answer.
+        Held::Changed { reply, outcome } => drop(reply.send(outcome.and_then(cell))),
+        Held::Written { reply, verdicts } => drop(reply.send(verdicts)),
+    }
+}
+
+/// The group came to nothing.
+pub fn fail(held: Held, failure: &Failure) {
+    match held {
+        Held::Taken { reply, .. } => reply.answer(match failure {
+            Failure::NeverWritten(error) => AppendOutcome::NotCommitted(error.clone()),
+            Failure::Unknown(error) => AppendOutcome::Unknown(error.clone()),
+        }),
+        Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
+        Held::Changed { reply, outcome } => {
+            let (Failure::NeverWritten(error) | Failure::Unknown(error)) = failure;
+            drop(reply.send(outcome.and(Err(error.clone()))));
+        }
+        Held::Written { reply, verdicts } => {
+            let changed = verdicts.into_iter().map(|verdict| match (verdict, failure) {
+                (Verdict::Refused(error) | Verdict::Unknown(error), _) => Verdict::Refused(error),
+                (Verdict::Applied(_), Failure::Unknown(error)) => Verdict::Unknown(error.clone()),
+                // A conflict may rest on a write of the same group: what is there is not known now.
+                (_, Failure::Unknown(error) | Failure::NeverWritten(error)) => Verdict::Refused(error.clone()),
+            });
+            drop(reply.send(changed.collect()));
+        }
+    }
+}

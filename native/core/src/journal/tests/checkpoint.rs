@@ -1,0 +1,210 @@
+//! Checkpoints, the segments they free, and the space they need.
+
+use std::io::ErrorKind;
+
+use super::support::*;
+use crate::commit::HeadChange;
+use crate::env::sim::{Fault, Operation};
+use crate::error::ErrorCode;
+use crate::metadata::{Expected, Verdict};
+use crate::record::Key;
+use crate::types::Offset;
+
+const LARGE: usize = 60 << 10;
+
+fn trim(before: u64) -> HeadChange {
+    HeadChange::Trim {
+        epoch: epoch(1),
+        before: Offset::new(before),
+        trimmed_bytes: before * LARGE as u64,
+    }
+}
+
+fn fill_large(world: &mut World, journal: &crate::journal::Journal, n: u128, from: u64, count: u64) {
+    for offset in from..from + count {
+        committed(world.append(journal, stream(n), offset, &vec![n as u8; LARGE]), offset);
+    }
+}
+
+fn segments(world: &World) -> usize {
+    world
+        .disk
+        .paths()
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "seg"))
+        .count()
+}
+
+#[test]
+fn a_checkpoint_is_due_after_so_many_bytes_and_bounds_the_replay() {
+    let mut world = World::new(1);
+    world.options.checkpoint_bytes = 1 << 20;
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    fill_large(&mut world, &journal, 1, 0, 100);
+    let stats = journal.stats();
+    assert!((4..=7).contains(&stats.checkpoints), "{stats:?}");
+    assert!(stats.replay_bytes <= 2 << 20, "{stats:?}");
+    let mut world = world.after_kill();
+    let journal = world.open();
+    assert!(journal.stats().replayed_frames < 40, "{:?}", journal.stats());
+    assert_eq!(world.read_all(&journal, stream(1)).len(), 100);
+}
+
+#[test]
+fn l16_segments_go_only_when_every_range_in_them_is_trimmed_or_deleted() {
+    let mut world = World::new(2);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    world.create(&journal, stream(2));
+    world.fill(&journal, stream(2), 0, 1);
+    fill_large(&mut world, &journal, 1, 0, 200);
+    world.executor.run(journal.checkpoint()).unwrap();
+    let all = segments(&world);
+    assert_eq!(journal.stats().removed_segments, 0);
+    world.change(&journal, stream(1), trim(199)).unwrap();
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(segments(&world) < all, "{} of {all}", segments(&world));
+    assert!(
+        world.disk.paths().contains(&segment_path(1)),
+        "stream 2 has its only entry there"
+    );
+    let small = world.commits(&journal, stream(2));
+    world.read(&journal, stream(2), small[0]).unwrap();
+    let old = world.commits(&journal, stream(1))[80];
+    let gone = world.read(&journal, stream(1), old).unwrap_err();
+    assert_eq!(gone.code(), ErrorCode::OffsetTrimmed, "{gone}");
+
+    world
+        .change(&journal, stream(2), HeadChange::Delete { epoch: None })
+        .unwrap();
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(!world.disk.paths().contains(&segment_path(1)));
+    let last = *world.commits(&journal, stream(1)).last().unwrap();
+    world.read(&journal, stream(1), last).unwrap();
+    let mut world = world.after_kill();
+    let journal = world.open();
+    world.read(&journal, stream(1), last).unwrap();
+    fill_large(&mut world, &journal, 1, 200, 1);
+}
+
+#[test]
+fn l16_the_last_committed_entry_is_kept_when_everything_is_trimmed() {
+    let mut world = World::new(3);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    world.create(&journal, stream(2));
+    fill_large(&mut world, &journal, 1, 0, 3);
+    world.change(&journal, stream(1), trim(3)).unwrap();
+    fill_large(&mut world, &journal, 2, 0, 200);
+    world.change(&journal, stream(2), trim(200)).unwrap();
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(segments(&world) <= 4, "{}", segments(&world));
+    for n in [1, 2] {
+        let last = *world.commits(&journal, stream(n)).last().unwrap();
+        world.read(&journal, stream(n), last).unwrap();
+    }
+}
+
+#[test]
+fn l16_nothing_is_removed_before_the_checkpoint_that_makes_it_unnecessary_is_durable() {
+    let mut world = World::new(4);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    fill_large(&mut world, &journal, 1, 0, 150);
+    world.change(&journal, stream(1), trim(149)).unwrap();
+    let all = segments(&world);
+    world.backend.fail_writes(Some("no"));
+    assert!(world.executor.run(journal.checkpoint()).is_err());
+    assert_eq!(segments(&world), all);
+    assert_eq!(journal.stats().failed_checkpoints, 1);
+    fill_large(&mut world, &journal, 1, 150, 2);
+    world.backend.fail_writes(None);
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(segments(&world) < all);
+    let mut world = world.after_kill();
+    let journal = world.open();
+    assert_eq!(journal.stats().replayed_frames, 0, "the second try covered everything");
+    assert_eq!(world.head(&journal, stream(1)).unwrap().end, Offset::new(152));
+}
+
+#[test]
+fn a_full_disk_refuses_appends_by_name_while_trims_go_on_and_recovers_when_space_is_there() {
+    let mut world = World::new(5);
+    world.options.reserve_bytes = 2 * SEGMENT;
+    world.disk.set_capacity(6 * SEGMENT);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    let mut end = 0;
+    let refusal = loop {
+        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
+            crate::commit::AppendOutcome::Committed { .. } => end += 1,
+            other => break not_committed(other),
+        }
+        assert!(end < 1000);
+    };
+    assert_eq!(refusal.code(), ErrorCode::Unavailable);
+    assert!(
+        refusal.to_string().contains("/data/journal") && refusal.to_string().contains("free"),
+        "{refusal}"
+    );
+    assert!(journal.poisoned().is_none());
+    let key = Key::stream_properties(stream(1));
+    assert!(matches!(
+        world.write(&journal, key, Expected::Absent, b"acks go on"),
+        Verdict::Applied(_)
+    ));
+    world.change(&journal, stream(1), trim(end)).unwrap();
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(journal.stats().removed_segments > 0);
+    world.executor.run_for(std::time::Duration::from_millis(200));
+    fill_large(&mut world, &journal, 1, end, 10);
+}
+
+#[test]
+fn no_space_for_a_segment_is_a_refusal_and_not_poison() {
+    let mut world = World::new(6);
+    world.disk.set_capacity(2 * SEGMENT + 10_000);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    let mut end = 0;
+    let refusal = loop {
+        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
+            crate::commit::AppendOutcome::Committed { .. } => end += 1,
+            other => break not_committed(other),
+        }
+        assert!(end < 1000);
+    };
+    assert_eq!(refusal.code(), ErrorCode::Unavailable, "{refusal}");
+    assert!(journal.poisoned().is_none());
+    assert_eq!(world.read_all(&journal, stream(1)).len() as u64, end);
+    world.disk.set_capacity(20 * SEGMENT);
+    fill_large(&mut world, &journal, 1, end, 100);
+    let mut world = world.after_kill();
+    let journal = world.open();
+    assert_eq!(world.read_all(&journal, stream(1)).len() as u64, end + 100);
+}
+
+#[test]
+fn a_segment_that_cannot_be_made_for_another_reason_poisons() {
+    let mut world = World::new(7);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    world.disk.fail(Fault {
+        operation: Operation::Allocate,
+        path_contains: ".new".into(),
+        after: 0,
+        times: 1000,
+        kind: ErrorKind::Other,
+    });
+    let mut end = 0;
+    let refusal = loop {
+        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
+            crate::commit::AppendOutcome::Committed { .. } => end += 1,
+            other => break not_committed(other),
+        }
+        assert!(end < 1000);
+    };
+    assert_eq!(refusal.code(), ErrorCode::Io, "its frame was never written: {refusal}");
+    assert!(journal.poisoned().is_some());
+}

@@ -1,0 +1,9 @@
+//! The journal from outside, on the simulated disk and on a real one.
+
+mod basics;
+mod checkpoint;
+mod crash;
+mod damage;
+mod durability;
+mod real;
+mod support;
