@@ -15,9 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::future::{join_all, FutureExt, Shared};
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 
 use self::steps::Steps;
 use crate::binding::bindings::headless;
@@ -25,7 +24,7 @@ use crate::binding::{claim, Bindings, Claim, DirectoryLock, OpenBinding};
 use crate::cache::{Budget, Caches};
 use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
-use crate::env::Env;
+use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
 use crate::journal::{Journal, Options};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
@@ -111,7 +110,8 @@ struct Inner {
     bindings: Bindings,
     ledgers: Mutex<Ledgers>,
     lock: Mutex<Option<DirectoryLock>>,
-    closing: OnceCell<Result<()>>,
+    /// The one close that all calls wait for.
+    closing: Mutex<Option<Shared<BoxFuture<Result<()>>>>>,
 }
 
 /// The names that this engine has or had something open of.
@@ -169,7 +169,7 @@ impl Engine {
             journal,
             ledgers: Mutex::default(),
             lock: Mutex::new(Some(lock)),
-            closing: OnceCell::new(),
+            closing: Mutex::new(None),
         })))
     }
 
@@ -236,7 +236,10 @@ impl Engine {
         let mut handles = ledger.turn.lock().await;
         self.check_open()?;
         let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
-        let deleting = self.0.bindings.begin_delete(name, &steps).await?;
+        let deleting = match self.0.bindings.begin_delete(name, &steps).await {
+            Err(Error::NotFound { .. }) if self.0.bindings.withdraw(name).await? => return Ok(()),
+            begun => begun?,
+        };
         for open in live(&handles) {
             open.close().await?;
         }
@@ -244,12 +247,29 @@ impl Engine {
         self.0.bindings.finish_delete(&deleting, &steps).await
     }
 
-    /// Closes every stream, checkpoints, stops the lane. Idempotent: every call answers the outcome of the first.
+    /// Closes every stream, checkpoints, stops the lane. Idempotent: every call answers the outcome of the first, which goes on
+    /// when its caller leaves.
     ///
     /// # Errors
     /// The poison of the journal, or why the last checkpoint failed. The engine is closed and nothing is lost in both cases.
     pub async fn close(&self) -> Result<()> {
-        self.0.closing.get_or_init(|| self.shut()).await.clone()
+        let closing = {
+            let mut closing = self.0.closing.lock();
+            match &*closing {
+                Some(closing) => closing.clone(),
+                None => {
+                    let engine = self.clone();
+                    let work: BoxFuture<Result<()>> = Box::pin(async move { engine.shut().await });
+                    let work = work.shared();
+                    self.0
+                        .env
+                        .spawner
+                        .spawn("engine close", Box::pin(work.clone().map(drop)));
+                    closing.insert(work).clone()
+                }
+            }
+        };
+        closing.await
     }
 
     /// Why nothing is acknowledged any more, once that is so. The broker's health check must see it.
@@ -287,11 +307,26 @@ impl Engine {
 
     /// Description and reading handle of an ACTIVE ledger.
     async fn look(&self, name: &str) -> Result<(Stream, LedgerDescription)> {
-        let binding = self.0.bindings.find(name).await?;
-        let cell = self.head(&binding).await?;
-        let stream = Stream::read_only(self.parts(&binding, cell));
+        let mut binding = self.0.bindings.find(name).await?;
+        loop {
+            let result = self.look_at(&binding).await;
+            if result.is_ok() {
+                return result;
+            }
+            // Deleted, or even created anew, while we looked: what failed then says nothing about the ledger there now.
+            let now = self.0.bindings.find(name).await?;
+            if now.incarnation == binding.incarnation {
+                return result;
+            }
+            binding = now;
+        }
+    }
+
+    async fn look_at(&self, binding: &Binding) -> Result<(Stream, LedgerDescription)> {
+        let cell = self.head(binding).await?;
+        let stream = Stream::read_only(self.parts(binding, cell));
         let cursors = stream.list_cursors().await?;
-        let description = describe(&binding, &stream, cursors).await?;
+        let description = describe(binding, &stream, cursors).await?;
         Ok((stream, description))
     }
 

@@ -34,8 +34,14 @@ impl Directory {
         let last_holder = DirectoryLock::last_holder(&OsDisk, path)?;
         let journal = path.join("journal");
         // Opening the segments would make the directory; a tool that only looks does not.
-        let exists = journal.try_exists().map_err(|e| Error::io("look for", journal.display().to_string(), e))?;
-        let segments = if exists { Some(Arc::new(Segments::new(Arc::new(OsDisk), journal)?)) } else { None };
+        let exists = journal
+            .try_exists()
+            .map_err(|e| Error::io("look for", journal.display().to_string(), e))?;
+        let segments = if exists {
+            Some(Arc::new(Segments::new(Arc::new(OsDisk), journal)?))
+        } else {
+            None
+        };
         let checkpoint = match Checkpoint::open(path) {
             Ok(checkpoint) => checkpoint.map(Ok),
             Err(error) => Some(Err(error)),
@@ -53,7 +59,14 @@ impl Directory {
             return Err(Error::Invalid { what });
         }
         let covered = position.map(|(_, position)| position);
-        Ok(Directory { path: path.to_owned(), id, last_holder, segments, checkpoint, covered })
+        Ok(Directory {
+            path: path.to_owned(),
+            id,
+            last_holder,
+            segments,
+            checkpoint,
+            covered,
+        })
     }
 }
 

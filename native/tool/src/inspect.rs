@@ -45,7 +45,11 @@ pub fn inspect(directory: &Directory, out: &mut dyn Write) -> Result<Outcome> {
         })?;
     }
     findings.print(directory, out).map_err(output)?;
-    Ok(if findings.damages.is_empty() { Outcome::Sound } else { Outcome::Damaged })
+    Ok(if findings.damages.is_empty() {
+        Outcome::Sound
+    } else {
+        Outcome::Damaged
+    })
 }
 
 impl Findings {
@@ -75,7 +79,13 @@ impl Findings {
     fn event(&mut self, event: Event<'_>, covered: u64) {
         match event {
             Event::Segment { sequence, length } => {
-                self.segments.push(Segment { sequence, length, frames: None, entries: 0, end: 0 });
+                self.segments.push(Segment {
+                    sequence,
+                    length,
+                    frames: None,
+                    entries: 0,
+                    end: 0,
+                });
             }
             Event::Frame { position, frame, bytes } => {
                 let number = frame.header.sequence;
@@ -110,7 +120,10 @@ impl Findings {
                     .map_err(|why| (*stream, why))
                 }
                 Descriptor::Change { stream, .. } => {
-                    let change = placed.part(bytes).and_then(decode_change).ok_or("a change that cannot be read".to_owned());
+                    let change = placed
+                        .part(bytes)
+                        .and_then(decode_change)
+                        .ok_or("a change that cannot be read".to_owned());
                     change
                         .and_then(|change| change.judge(*stream, self.heads.get(stream)).map_err(|e| e.to_string()))
                         .map(|changed| match changed {
@@ -123,7 +136,10 @@ impl Findings {
                 Descriptor::Write { .. } => Ok(()),
             };
             if let Err((stream, why)) = moved {
-                self.damages.push(format!("stream {stream}: frame {} does not fit: {why}", frame.header.sequence));
+                self.damages.push(format!(
+                    "stream {stream}: frame {} does not fit: {why}",
+                    frame.header.sequence
+                ));
             }
         }
     }
@@ -131,9 +147,17 @@ impl Findings {
     fn print(&self, directory: &Directory, out: &mut dyn Write) -> std::io::Result<()> {
         let id = &directory.id;
         writeln!(out, "data directory {}", directory.path.display())?;
-        writeln!(out, "  cluster {}, uuid {:032x}, started {} times", id.cluster, id.uuid, id.epoch)?;
+        writeln!(
+            out,
+            "  cluster {}, uuid {:032x}, started {} times",
+            id.cluster, id.uuid, id.epoch
+        )?;
         if id.pending != 0 {
-            writeln!(out, "  start {} was begun and not finished, or is under way", id.pending)?;
+            writeln!(
+                out,
+                "  start {} was begun and not finished, or is under way",
+                id.pending
+            )?;
         }
         if let Some(holder) = &directory.last_holder {
             writeln!(out, "  last used by {holder}")?;
@@ -142,7 +166,11 @@ impl Findings {
             None => writeln!(out, "checkpoint: none")?,
             Some(covered) => {
                 let (frame, segment) = (covered.sequence, covered.segment);
-                writeln!(out, "checkpoint: covers all frames below {frame} (segment {segment:016x} at byte {})", covered.offset)?;
+                writeln!(
+                    out,
+                    "checkpoint: covers all frames below {frame} (segment {segment:016x} at byte {})",
+                    covered.offset
+                )?;
             }
         }
         for (kind, count) in &self.records {
@@ -150,7 +178,9 @@ impl Findings {
         }
         writeln!(out, "segments: {}", self.segments.len())?;
         for segment in &self.segments {
-            let frames = segment.frames.map_or("no frames".to_owned(), |(first, last)| format!("frames {first} to {last}"));
+            let frames = segment.frames.map_or("no frames".to_owned(), |(first, last)| {
+                format!("frames {first} to {last}")
+            });
             writeln!(
                 out,
                 "  {:016x}: {frames}, {} entries, {} of {} bytes",

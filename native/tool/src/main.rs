@@ -8,6 +8,9 @@ mod inspect;
 mod verify;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;

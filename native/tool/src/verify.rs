@@ -27,22 +27,34 @@ pub fn verify(directory: &Directory, out: &mut dyn Write) -> Result<Outcome> {
     checkpoint(directory, &mut totals, out)?;
     if let Some(segments) = &directory.segments {
         let mut segment = 0;
-        walk(segments, directory.id.uuid, directory.covered, &mut |event| match event {
-            Event::Segment { sequence, .. } => {
-                segment = sequence;
-                totals.segments += 1;
-                Ok(())
-            }
-            Event::Frame { position, frame, bytes } => {
-                totals.frames += 1;
-                let place = |at: u64| segments.place(segment, position.saturating_add(at));
-                body(frame, bytes, &place, &mut totals, out)
-            }
-            Event::Damage { place, what } => damage(&place, &what, &mut totals, out),
-            Event::Note { place, what } => writeln!(out, "note: {place}: {what}").map_err(output),
-        })?;
+        walk(
+            segments,
+            directory.id.uuid,
+            directory.covered,
+            &mut |event| match event {
+                Event::Segment { sequence, .. } => {
+                    segment = sequence;
+                    totals.segments += 1;
+                    Ok(())
+                }
+                Event::Frame { position, frame, bytes } => {
+                    totals.frames += 1;
+                    let place = |at: u64| segments.place(segment, position.saturating_add(at));
+                    body(frame, bytes, &place, &mut totals, out)
+                }
+                Event::Damage { place, what } => damage(&place, &what, &mut totals, out),
+                Event::Note { place, what } => writeln!(out, "note: {place}: {what}").map_err(output),
+            },
+        )?;
     }
-    let Totals { segments, frames, entries, bytes, records, damages } = totals;
+    let Totals {
+        segments,
+        frames,
+        entries,
+        bytes,
+        records,
+        damages,
+    } = totals;
     writeln!(
         out,
         "verify: {segments} segments, {frames} frames, {entries} entries ({bytes} bytes), {records} records; {damages} damaged"
@@ -75,7 +87,12 @@ fn checkpoint(directory: &Directory, totals: &mut Totals, out: &mut dyn Write) -
                     Some(Some(stream)) => format!("stream {stream}"),
                 };
                 let what = format!("{whom}: found by an earlier start: {}", known.detail);
-                damage(&format!("segment {:016x} at byte {}", known.segment, known.position), &what, totals, out)?;
+                damage(
+                    &format!("segment {:016x} at byte {}", known.segment, known.position),
+                    &what,
+                    totals,
+                    out,
+                )?;
             }
         }
     }
@@ -92,17 +109,35 @@ fn body(
     let before = totals.damages;
     for (descriptor, placed) in &frame.deltas {
         if let Err(what) = part(descriptor, placed, bytes, totals) {
-            damage(&place(u64::from(placed.position)), &format!("{}: {what}", of(descriptor)), totals, out)?;
+            damage(
+                &place(u64::from(placed.position)),
+                &format!("{}: {what}", of(descriptor)),
+                totals,
+                out,
+            )?;
         }
     }
     if totals.damages == before && !frame.body_is_intact(bytes) {
-        damage(&place(0), &format!("the padding of frame {} is damaged; no data is concerned", frame.header.sequence), totals, out)?;
+        damage(
+            &place(0),
+            &format!(
+                "the padding of frame {} is damaged; no data is concerned",
+                frame.header.sequence
+            ),
+            totals,
+            out,
+        )?;
     }
     Ok(())
 }
 
 /// Checks one part of a frame; the text says what is wrong.
-fn part(descriptor: &Descriptor, placed: &Placed, frame: &[u8], totals: &mut Totals) -> std::result::Result<(), String> {
+fn part(
+    descriptor: &Descriptor,
+    placed: &Placed,
+    frame: &[u8],
+    totals: &mut Totals,
+) -> std::result::Result<(), String> {
     let part = placed.part(frame).ok_or("the checksum does not fit")?;
     match descriptor {
         Descriptor::Slice { count, bytes, .. } => {
@@ -122,7 +157,9 @@ fn part(descriptor: &Descriptor, placed: &Placed, frame: &[u8], totals: &mut Tot
                 Err(format!("{sum} bytes of entries, {bytes} announced"))
             }
         }
-        Descriptor::Change { .. } => decode_change(part).map(drop).ok_or_else(|| "a change that cannot be read".into()),
+        Descriptor::Change { .. } => decode_change(part)
+            .map(drop)
+            .ok_or_else(|| "a change that cannot be read".into()),
         Descriptor::Write { delete: true, .. } if part.is_empty() => Ok(()),
         Descriptor::Write { delete: true, .. } => Err("a deletion with a value".into()),
         Descriptor::Write { key, .. } => {
@@ -134,7 +171,9 @@ fn part(descriptor: &Descriptor, placed: &Placed, frame: &[u8], totals: &mut Tot
 
 fn of(descriptor: &Descriptor) -> String {
     match descriptor {
-        Descriptor::Slice { stream, start, count, .. } => format!("stream {stream}, {count} entries from offset {start}"),
+        Descriptor::Slice {
+            stream, start, count, ..
+        } => format!("stream {stream}, {count} entries from offset {start}"),
         Descriptor::Change { stream, makes } => format!("stream {stream}, change to version {makes}"),
         Descriptor::Write { key, .. } => format!("record {key}"),
     }

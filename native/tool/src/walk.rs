@@ -53,12 +53,25 @@ pub fn walk(segments: &Arc<Segments>, directory: u128, covered: Option<Position>
     // Segments that nobody needs any more are removed also from the middle.
     for run in sequences.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
         let scan = Scan::open(segments.clone(), run, directory)?;
-        Walker { segments, scan, covered, next, visit: &mut *visit }.run(&mut next)?;
+        Walker {
+            segments,
+            scan,
+            covered,
+            next,
+            visit: &mut *visit,
+        }
+        .run(&mut next)?;
     }
     let expected = covered.map_or(0, |covered| covered.sequence);
     if let Some(missing) = next.filter(|next| *next < expected) {
-        let what = format!("frames {missing} to {} are missing; the checkpoint covers them", expected.saturating_sub(1));
-        visit(Event::Damage { place: segments.directory().display().to_string(), what })?;
+        let what = format!(
+            "frames {missing} to {} are missing; the checkpoint covers them",
+            expected.saturating_sub(1)
+        );
+        visit(Event::Damage {
+            place: segments.directory().display().to_string(),
+            what,
+        })?;
     }
     Ok(())
 }
@@ -78,8 +91,11 @@ impl Walker<'_, '_> {
         let mut begun = false;
         let mut start = HEADER_BYTES;
         let mut index = 0;
-        while let Some((sequence, length, header)) =
-            self.scan.segments().get(index).map(|open| (open.sequence, open.length, open.header))
+        while let Some((sequence, length, header)) = self
+            .scan
+            .segments()
+            .get(index)
+            .map(|open| (open.sequence, open.length, open.header))
         {
             (self.visit)(Event::Segment { sequence, length })?;
             if header.is_none() {
@@ -105,10 +121,18 @@ impl Walker<'_, '_> {
                 }
                 match self.scan.later(index, position, wanted)? {
                     Some(later) => {
-                        if begun && later.frame.header.sequence > wanted {
-                            self.damage(sequence, position, missing(wanted, later.frame.header.sequence))?;
+                        let found = later.frame.header.sequence;
+                        if begun && found > wanted {
+                            self.damage(sequence, position, missing(wanted, found))?;
+                        } else if !begun && later.index == index {
+                            // Frames of a segment begin at its begin.
+                            self.damage(
+                                sequence,
+                                position,
+                                format!("what stands before frame {found} is unreadable"),
+                            )?;
                         }
-                        self.next = Some(later.frame.header.sequence);
+                        self.next = Some(found);
                         begun = true;
                         if later.index > index {
                             break Some(later.index);
@@ -137,7 +161,11 @@ impl Walker<'_, '_> {
                 return Ok(false);
             }
         }
-        (self.visit)(Event::Frame { position, frame, bytes: &bytes })?;
+        (self.visit)(Event::Frame {
+            position,
+            frame,
+            bytes: &bytes,
+        })?;
         Ok(true)
     }
 
@@ -147,14 +175,25 @@ impl Walker<'_, '_> {
             return Ok(());
         };
         let (length, header) = (open.length, open.header);
-        let follower = self.scan.segments().get(index.saturating_add(1)).and_then(|next| next.header);
+        let follower = self
+            .scan
+            .segments()
+            .get(index.saturating_add(1))
+            .and_then(|next| next.header);
         let kept = follower.map(|next| next.previous_length).filter(|kept| *kept > 0);
         let whole = kept.or(header.map(|header| header.length)).unwrap_or(length);
         let written = self.scan.written_end(index, end.min(length))?;
         if length < whole && (written > end || end >= length) {
-            self.damage(sequence, length, format!("the file has {length} bytes of {whole}: it was cut"))?;
+            self.damage(
+                sequence,
+                length,
+                format!("the file has {length} bytes of {whole}: it was cut"),
+            )?;
         } else if written > end {
-            let what = format!("{} bytes behind the last frame are none: left by a crash", written.saturating_sub(end));
+            let what = format!(
+                "{} bytes behind the last frame are none: left by a crash",
+                written.saturating_sub(end)
+            );
             self.note(sequence, end, what)?;
         }
         Ok(())

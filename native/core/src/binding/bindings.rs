@@ -42,7 +42,7 @@ pub trait StreamSteps: Send + Sync {
 pub struct OpenBinding<'a> {
     /// Pulsar's ledger name.
     pub name: &'a str,
-    /// Create when there is none; otherwise absence is `NotFound`.
+    /// Create when there is none; otherwise absence is `NotFound`. A name that has an empty registry node exists: an admin made it.
     pub create: bool,
     /// Profile of a new incarnation; an existing one keeps its own for life.
     pub profile: Profile,
@@ -55,6 +55,15 @@ pub struct Bound {
     pub binding: Binding,
     /// This open completed the creation.
     pub created: bool,
+}
+
+/// What the registry says of a name without a live binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unbound {
+    /// Nothing: it exists only if the open creates it.
+    Unknown,
+    /// An admin has created the topic, which nobody has opened yet: for Pulsar it exists.
+    Announced,
 }
 
 /// The bindings of a cluster, as one engine works with them.
@@ -71,11 +80,25 @@ impl Bindings {
     /// Bindings over the broker's store. `owner` says who, in records and messages.
     pub fn new(broker: Arc<dyn BrokerStore>, clock: Arc<dyn Clock>, random: Arc<dyn Random>, owner: &str) -> Self {
         let metadata = PulsarMetadata::new(broker.clone());
-        let truth = Truth { store: Arc::new(metadata.clone()), clock: clock.clone(), random: random.clone() };
-        let owner = owner.char_indices().take_while(|(at, c)| at + c.len_utf8() <= MAX_TEXT_BYTES).map(|(_, c)| c);
+        let truth = Truth {
+            store: Arc::new(metadata.clone()),
+            clock: clock.clone(),
+            random: random.clone(),
+        };
+        let owner = owner
+            .char_indices()
+            .take_while(|(at, c)| at + c.len_utf8() <= MAX_TEXT_BYTES)
+            .map(|(_, c)| c);
         let owner: String = owner.collect();
         let grants = Grants::new(truth.clone(), &owner);
-        Bindings { truth, metadata, registry: Registry::new(broker, clock), grants, random, owner }
+        Bindings {
+            truth,
+            metadata,
+            registry: Registry::new(broker, clock),
+            grants,
+            random,
+            owner,
+        }
     }
 
     /// Opens a name: finishes a creation or deletion that was left half done, creates if asked to, checks head and registry node.
@@ -90,8 +113,8 @@ impl Bindings {
             let (binding, version) = match self.read(name).await? {
                 Some(found) => found,
                 None => {
-                    self.admit_unbound(name, None).await?;
-                    self.create(request, None).await?;
+                    let name_is = self.admit_unbound(name, None).await?;
+                    self.create(request, name_is, None).await?;
                     continue;
                 }
             };
@@ -112,11 +135,8 @@ impl Bindings {
                 }
                 BindingState::Deleting => self.finish(binding, version, steps).await?,
                 BindingState::Tombstone => {
-                    self.admit_unbound(name, Some(&binding)).await?;
-                    if !request.create {
-                        return Err(not_found(name));
-                    }
-                    self.create(request, Some((binding, version))).await?;
+                    let name_is = self.admit_unbound(name, Some(&binding)).await?;
+                    self.create(request, name_is, Some((binding, version))).await?;
                 }
             }
         }
@@ -136,14 +156,20 @@ impl Bindings {
     /// binding without a head: what ledger ids it used cannot be told.
     pub async fn begin_delete(&self, name: &str, steps: &dyn StreamSteps) -> Result<Binding> {
         for _ in 0..ROUNDS {
-            let Some((binding, version)) = self.read(name).await? else { return Err(not_found(name)) };
+            let Some((binding, version)) = self.read(name).await? else {
+                return Err(not_found(name));
+            };
             match binding.state {
                 BindingState::Tombstone => return Err(not_found(name)),
                 BindingState::Deleting => return Ok(binding),
                 BindingState::Active if steps.end(binding.stream).await?.is_none() => return Err(headless(&binding)),
                 BindingState::Binding | BindingState::Active => {
                     let now = self.truth.clock.wall_millis().max(1);
-                    let deleting = Binding { state: BindingState::Deleting, deleted_millis: now, ..binding };
+                    let deleting = Binding {
+                        state: BindingState::Deleting,
+                        deleted_millis: now,
+                        ..binding
+                    };
                     if self.change(version, deleting.clone()).await? == Wrote::Done {
                         return Ok(deleting);
                     }
@@ -177,21 +203,31 @@ impl Bindings {
         super::registry::path_of(name)?;
         let found = self.truth.read::<Binding>(Key::binding(name)?).await?;
         match found {
-            Some((binding, _)) if binding.class != StorageClass::Nereus => {
-                Err(Error::Invalid { what: format!("{name} is bound to storage class {} for life", binding.class) })
-            }
+            Some((binding, _)) if binding.class != StorageClass::Nereus => Err(Error::Invalid {
+                what: format!("{name} is bound to storage class {} for life", binding.class),
+            }),
             found => Ok(found),
         }
     }
 
+    /// Takes back a name that was announced by an empty registry node and never opened. Answers whether it was one.
+    pub async fn withdraw(&self, name: &str) -> Result<bool> {
+        if !matches!(self.registry.read(name).await?, Node::Empty(_)) {
+            return Ok(false);
+        }
+        self.registry.remove(name, Incarnation::new(0)).await?;
+        Ok(true)
+    }
+
     /// Checks the registry node of a name without a live binding, before anything is written.
-    async fn admit_unbound(&self, name: &str, tombstone: Option<&Binding>) -> Result<()> {
+    async fn admit_unbound(&self, name: &str, tombstone: Option<&Binding>) -> Result<Unbound> {
         match (self.registry.read(name).await?, tombstone) {
             (Node::Stock, _) => Err(stock(name)),
-            (Node::Absent | Node::Empty(_), _) => Ok(()),
+            (Node::Absent, _) => Ok(Unbound::Unknown),
+            (Node::Empty(_), _) => Ok(Unbound::Announced),
             // Left by a creation that somebody else finished and deleted meanwhile; it stands for nothing.
             (Node::Ours(there, _), Some(tombstone)) if there <= tombstone.incarnation => {
-                self.registry.remove(name, tombstone.incarnation).await
+                self.registry.remove(name, tombstone.incarnation).await.map(|()| Unbound::Unknown)
             }
             (Node::Ours(there, _), _) => Err(Error::Corrupt {
                 what: format!("topic {name}"),
@@ -205,16 +241,24 @@ impl Bindings {
     }
 
     /// Writes a new incarnation in state BINDING; whoever comes first decides, so the outcome is read again by the caller.
-    async fn create(&self, request: &OpenBinding<'_>, before: Option<(Binding, Version)>) -> Result<()> {
-        if !request.create {
+    async fn create(
+        &self,
+        request: &OpenBinding<'_>,
+        name_is: Unbound,
+        before: Option<(Binding, Version)>,
+    ) -> Result<()> {
+        if !request.create && name_is == Unbound::Unknown {
             return Err(not_found(request.name));
         }
-        let used_up =
-            || Error::Internal { what: format!("the incarnations or ledger ids of {} are used up", request.name) };
+        let used_up = || Error::Internal {
+            what: format!("the incarnations or ledger ids of {} are used up", request.name),
+        };
         let (incarnation, highest, expected) = match before {
-            Some((old, version)) => {
-                (old.incarnation.next().ok_or_else(used_up)?, old.highest_ledger, Expected::Version(version))
-            }
+            Some((old, version)) => (
+                old.incarnation.next().ok_or_else(used_up)?,
+                old.highest_ledger,
+                Expected::Version(version),
+            ),
             None => (Incarnation::new(1), 0, Expected::Absent),
         };
         let granted = self.grants.take().await?;
@@ -226,7 +270,10 @@ impl Bindings {
             class: StorageClass::Nereus,
             // 0 stands for "none".
             stream: StreamId::new(self.random.next_u128().max(1)),
-            projection: Projection { first: granted.max(above), span_bits: SpanBits::DEFAULT },
+            projection: Projection {
+                first: granted.max(above),
+                span_bits: SpanBits::DEFAULT,
+            },
             highest_ledger: highest,
             profile: request.profile,
             capabilities: Vec::new(),
@@ -263,17 +310,41 @@ impl Bindings {
                 None => return Err(headless(&binding)),
             };
             // The id of the end itself counts as used: read positions point at it.
-            let highest = binding.projection.position(end).map_or(i64::MAX as u64, |(ledger, _)| ledger.get());
-            return self.change(version, Binding { highest_ledger: highest, ..binding }).await.map(drop);
+            let highest = binding
+                .projection
+                .position(end)
+                .map_or(i64::MAX as u64, |(ledger, _)| ledger.get());
+            return self
+                .change(
+                    version,
+                    Binding {
+                        highest_ledger: highest,
+                        ..binding
+                    },
+                )
+                .await
+                .map(drop);
         }
         self.registry.remove(&binding.name, binding.incarnation).await?;
         steps.remove(binding.stream).await?;
-        self.change(version, Binding { state: BindingState::Tombstone, ..binding }).await.map(drop)
+        self.change(
+            version,
+            Binding {
+                state: BindingState::Tombstone,
+                ..binding
+            },
+        )
+        .await
+        .map(drop)
     }
 
     async fn change(&self, version: Version, binding: Binding) -> Result<Wrote> {
         let attempt = self.random.next_u128();
-        let binding = Binding { changed_by: self.owner.clone(), attempt, ..binding };
+        let binding = Binding {
+            changed_by: self.owner.clone(),
+            attempt,
+            ..binding
+        };
         self.truth.write(Expected::Version(version), &binding).await
     }
 }
@@ -292,7 +363,9 @@ pub fn headless(binding: &Binding) -> Error {
 }
 
 fn not_found(name: &str) -> Error {
-    Error::NotFound { what: format!("topic {name}") }
+    Error::NotFound {
+        what: format!("topic {name}"),
+    }
 }
 
 fn contended(name: &str) -> Error {

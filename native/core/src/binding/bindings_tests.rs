@@ -11,7 +11,11 @@ const NAME: &str = "public/default/persistent/orders";
 const NODE: &str = "/managed-ledgers/public/default/persistent/orders";
 
 fn request(create: bool) -> OpenBinding<'static> {
-    OpenBinding { name: NAME, create, profile: Profile::LocalWalAsyncObject }
+    OpenBinding {
+        name: NAME,
+        create,
+        profile: Profile::LocalWalAsyncObject,
+    }
 }
 
 fn open(world: &World, create: bool) -> Result<Bound> {
@@ -27,7 +31,9 @@ fn delete(world: &World) -> Result<()> {
 }
 
 fn stored(world: &World) -> Option<Binding> {
-    block_on(world.bindings().read(NAME)).unwrap().map(|(binding, _)| binding)
+    block_on(world.bindings().read(NAME))
+        .unwrap()
+        .map(|(binding, _)| binding)
 }
 
 fn set_node(world: &World, value: &'static [u8]) {
@@ -41,7 +47,10 @@ fn check_complete(world: &World, bound: &Bound) {
     let binding = stored(world).unwrap();
     assert_eq!(binding, bound.binding);
     assert_eq!(binding.state, BindingState::Active);
-    assert!(world.streams.end_of(binding.stream).is_some(), "an active binding has a head");
+    assert!(
+        world.streams.end_of(binding.stream).is_some(),
+        "an active binding has a head"
+    );
     let node = world.broker.peek(NODE).unwrap();
     assert_eq!(node, format!("nereus/1 {}", binding.incarnation));
 }
@@ -54,7 +63,10 @@ fn check_gone(world: &World) {
     assert_eq!(world.streams.end_of(binding.stream), None);
     assert_eq!(world.broker.peek(NODE), None);
     assert_eq!(open(world, false).unwrap_err().code(), ErrorCode::NotFound);
-    assert_eq!(block_on(world.bindings().find(NAME)).unwrap_err().code(), ErrorCode::NotFound);
+    assert_eq!(
+        block_on(world.bindings().find(NAME)).unwrap_err().code(),
+        ErrorCode::NotFound
+    );
 }
 
 #[test]
@@ -78,7 +90,10 @@ fn a_topic_is_created_once_and_found_again() {
 fn l13_a_profile_is_kept_for_life() {
     let world = World::new();
     open(&world, true).unwrap();
-    let other = OpenBinding { profile: Profile::ObjectWalAsyncObject, ..request(true) };
+    let other = OpenBinding {
+        profile: Profile::ObjectWalAsyncObject,
+        ..request(true)
+    };
     let bound = block_on(world.bindings().open(&other, &world.streams)).unwrap();
     assert_eq!(bound.binding.profile, Profile::LocalWalAsyncObject);
 }
@@ -100,7 +115,11 @@ fn l13_a_recreation_is_a_new_incarnation_with_ids_above_all_that_were_used() {
     assert_eq!(second.incarnation, Incarnation::new(2));
     assert_ne!(second.stream, first.stream);
     assert_eq!(second.projection.first.get(), tombstone.highest_ledger + 1);
-    assert_eq!(world.streams.end_of(second.stream), Some(0), "nothing of the first life shows");
+    assert_eq!(
+        world.streams.end_of(second.stream),
+        Some(0),
+        "nothing of the first life shows"
+    );
     delete(&world).unwrap();
     let third = open(&world, true).unwrap().binding;
     assert!(third.projection.first > second.projection.first);
@@ -113,7 +132,11 @@ fn l13_an_active_binding_without_a_head_is_damage_never_an_empty_topic() {
     let bound = open(&world, true).unwrap();
     world.streams.append_to(bound.binding.stream, 7);
     world.streams.lose(bound.binding.stream);
-    for result in [open(&world, true).map(drop), open(&world, false).map(drop), delete(&world)] {
+    for result in [
+        open(&world, true).map(drop),
+        open(&world, false).map(drop),
+        delete(&world),
+    ] {
         let error = result.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Corrupt);
         assert!(error.to_string().contains(NAME), "{error}");
@@ -129,7 +152,11 @@ fn l13_a_head_lost_in_the_middle_of_a_deletion_is_damage_too() {
     let deleting = block_on(world.bindings().begin_delete(NAME, &world.streams)).unwrap();
     world.streams.lose(bound.binding.stream);
     let error = block_on(world.bindings().finish_delete(&deleting, &world.streams)).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::Corrupt, "its ledger ids cannot be told any more");
+    assert_eq!(
+        error.code(),
+        ErrorCode::Corrupt,
+        "its ledger ids cannot be told any more"
+    );
 }
 
 #[test]
@@ -139,7 +166,10 @@ fn l14_a_stock_topic_is_refused_before_anything_is_written() {
     let before = world.broker.faults().writes();
     let error = open(&world, true).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Invalid);
-    assert!(error.to_string().contains(NAME) && error.to_string().contains("stock"), "{error}");
+    assert!(
+        error.to_string().contains(NAME) && error.to_string().contains("stock"),
+        "{error}"
+    );
     assert_eq!(world.broker.faults().writes(), before);
     assert_eq!(stored(&world), None);
     assert_eq!(world.streams.count(), 0);
@@ -152,7 +182,11 @@ fn l13_a_stock_value_under_a_tombstone_or_an_active_binding_is_refused_too() {
     set_node(&world, b"stock");
     assert_eq!(open(&world, true).unwrap_err().code(), ErrorCode::Invalid);
     delete(&world).unwrap();
-    assert_eq!(world.broker.peek(NODE).unwrap(), "stock", "a stock node is never taken away");
+    assert_eq!(
+        world.broker.peek(NODE).unwrap(),
+        "stock",
+        "a stock node is never taken away"
+    );
     assert_eq!(open(&world, true).unwrap_err().code(), ErrorCode::Invalid);
     assert_eq!(stored(&world).unwrap().state, BindingState::Tombstone);
 }
@@ -202,8 +236,15 @@ fn a_topic_of_another_storage_class_is_refused_for_life() {
     binding.class = StorageClass::Bookkeeper;
     binding.stream = StreamId::new(0);
     binding.projection.first = VirtualLedger::new(0);
-    assert_eq!(block_on(world.truth().write(Expected::Any, &binding)).unwrap(), Wrote::Done);
-    for result in [open(&world, true).map(drop), delete(&world), block_on(world.bindings().find(NAME)).map(drop)] {
+    assert_eq!(
+        block_on(world.truth().write(Expected::Any, &binding)).unwrap(),
+        Wrote::Done
+    );
+    for result in [
+        open(&world, true).map(drop),
+        delete(&world),
+        block_on(world.bindings().find(NAME)).map(drop),
+    ] {
         let error = result.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Invalid);
         assert!(error.to_string().contains("bookkeeper"), "{error}");
@@ -217,7 +258,11 @@ fn a_deletion_happens_once() {
     open(&world, true).unwrap();
     let bindings = world.bindings();
     let deleting = block_on(bindings.begin_delete(NAME, &world.streams)).unwrap();
-    assert_eq!(block_on(bindings.find(NAME)).unwrap_err().code(), ErrorCode::NotFound, "no reader finds it any more");
+    assert_eq!(
+        block_on(bindings.find(NAME)).unwrap_err().code(),
+        ErrorCode::NotFound,
+        "no reader finds it any more"
+    );
     block_on(bindings.finish_delete(&deleting, &world.streams)).unwrap();
     check_gone(&world);
     let recreated = open(&world, true).unwrap();
@@ -247,7 +292,11 @@ fn crash_at_every_step(prepare: impl Fn(&World), action: impl Fn(&World) -> Opti
 }
 
 fn create_or_crash(world: &World) -> Option<()> {
-    world.bindings().open(&request(true), &world.streams).now_or_never().map(|bound| drop(bound.unwrap()))
+    world
+        .bindings()
+        .open(&request(true), &world.streams)
+        .now_or_never()
+        .map(|bound| drop(bound.unwrap()))
 }
 
 fn delete_or_crash(world: &World) -> Option<()> {
@@ -285,7 +334,11 @@ fn l13_a_creation_crashed_at_any_step_is_completed_by_the_next_open() {
 #[test]
 fn l13_a_deletion_crashed_at_any_step_is_completed_by_the_next_delete() {
     crash_at_every_step(
-        |world| world.streams.append_to(open(world, true).unwrap().binding.stream, 70_000),
+        |world| {
+            world
+                .streams
+                .append_to(open(world, true).unwrap().binding.stream, 70_000)
+        },
         delete_or_crash,
         |world, _| {
             if stored(world).unwrap().state != BindingState::Tombstone {
@@ -301,13 +354,21 @@ fn l13_a_deletion_crashed_at_any_step_is_completed_by_the_next_delete() {
 #[test]
 fn l13_an_open_after_a_crashed_deletion_never_shows_the_old_life_half_dead() {
     crash_at_every_step(
-        |world| world.streams.append_to(open(world, true).unwrap().binding.stream, 70_000),
+        |world| {
+            world
+                .streams
+                .append_to(open(world, true).unwrap().binding.stream, 70_000)
+        },
         delete_or_crash,
         |world, steps| {
             let before = stored(world).unwrap();
             if before.state == BindingState::Active {
                 assert_eq!(steps, 0);
-                assert_eq!(world.streams.end_of(before.stream), Some(70_000), "untouched as long as it is active");
+                assert_eq!(
+                    world.streams.end_of(before.stream),
+                    Some(70_000),
+                    "untouched as long as it is active"
+                );
                 return;
             }
             assert_eq!(open(world, false).unwrap_err().code(), ErrorCode::NotFound);
@@ -369,7 +430,11 @@ fn a_store_that_cannot_be_read_is_unavailable_never_absent() {
     let world = World::new();
     open(&world, true).unwrap();
     world.broker.faults().fail_reads(true);
-    for result in [open(&world, true).map(drop), delete(&world), block_on(world.bindings().find(NAME)).map(drop)] {
+    for result in [
+        open(&world, true).map(drop),
+        delete(&world),
+        block_on(world.bindings().find(NAME)).map(drop),
+    ] {
         assert_eq!(result.unwrap_err().code(), ErrorCode::Unavailable);
     }
     world.broker.faults().fail_reads(false);
@@ -407,9 +472,16 @@ impl StreamSteps for Meanwhile<'_> {
 }
 
 fn open_meanwhile(world: &World, create: bool, action: impl FnOnce(&World) + Send) -> Result<Bound> {
-    let steps = Meanwhile { world, action: parking_lot::Mutex::new(Some(Box::new(action))) };
+    let steps = Meanwhile {
+        world,
+        action: parking_lot::Mutex::new(Some(Box::new(action))),
+    };
     // Not under `block_on`: the action has one of its own.
-    world.bindings().open(&request(create), &steps).now_or_never().expect("nothing waits in this world")
+    world
+        .bindings()
+        .open(&request(create), &steps)
+        .now_or_never()
+        .expect("nothing waits in this world")
 }
 
 #[test]
@@ -466,7 +538,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let action = prop_oneof![
         3 => any::<bool>().prop_map(|create| Action::Open { create }),
         2 => Just(Action::Delete),
-        2 => (1u64..1 << 20).prop_map(Action::Append),
+        2 => (1u64..1 << 26).prop_map(Action::Append),
         1 => (1u64..6, faults).prop_map(|(nth, fault)| Action::Fault(nth, fault)),
         1 => (0u64..6).prop_map(Action::Halt),
         2 => Just(Action::Restart),
@@ -534,4 +606,31 @@ proptest! {
         let bound = (0..10).find_map(|_| open(&world, true).ok());
         check_complete(&world, &bound.expect("the faults are used up after a few opens"));
     }
+}
+
+#[test]
+fn an_announced_name_exists_for_every_open() {
+    let world = World::new();
+    set_node(&world, b"");
+    let bound = open(&world, false).unwrap();
+    assert!(bound.created);
+    check_complete(&world, &bound);
+    delete(&world).unwrap();
+    check_gone(&world);
+    set_node(&world, b"");
+    let again = open(&world, false).unwrap();
+    check_complete(&world, &again);
+    assert!(again.binding.incarnation > bound.binding.incarnation);
+}
+
+#[test]
+fn an_announced_name_is_withdrawn_and_nothing_else_is() {
+    let world = World::new();
+    assert!(!block_on(world.bindings().withdraw(NAME)).unwrap());
+    set_node(&world, b"");
+    assert!(block_on(world.bindings().withdraw(NAME)).unwrap());
+    assert_eq!(world.broker.peek(NODE), None);
+    let bound = open(&world, true).unwrap();
+    assert!(!block_on(world.bindings().withdraw(NAME)).unwrap());
+    check_complete(&world, &bound);
 }

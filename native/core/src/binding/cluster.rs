@@ -37,7 +37,11 @@ pub struct Claim<'a> {
 /// `Invalid` when another directory, cluster or copy is in the way; `Conflict` when another process claims at this moment;
 /// `Unsupported` for a newer format; `Unavailable` when the broker's store does not answer.
 pub async fn claim(env: &Env, store: Arc<dyn MetadataStore>, claim: &Claim<'_>) -> Result<DirectoryId> {
-    let truth = Truth { store, clock: env.clock.clone(), random: env.random.clone() };
+    let truth = Truth {
+        store,
+        clock: env.clock.clone(),
+        random: env.random.clone(),
+    };
     let disk = &*env.disk;
     let known = DirectoryId::read(disk, claim.directory)?;
     if known.is_none() {
@@ -52,7 +56,13 @@ pub async fn claim(env: &Env, store: Arc<dyn MetadataStore>, claim: &Claim<'_>) 
     };
     let reached = known.map_or(0, |known| known.epoch);
     let cluster = claim.cluster.to_owned();
-    DirectoryId { cluster: cluster.clone(), uuid, epoch: reached, pending: next }.write(disk, claim.directory)?;
+    DirectoryId {
+        cluster: cluster.clone(),
+        uuid,
+        epoch: reached,
+        pending: next,
+    }
+    .write(disk, claim.directory)?;
 
     let expected = record.map_or(Expected::Absent, |(_, version)| Expected::Version(version));
     let raised = Cluster {
@@ -74,7 +84,12 @@ pub async fn claim(env: &Env, store: Arc<dyn MetadataStore>, claim: &Claim<'_>) 
         };
         return Err(Error::Conflict { what });
     }
-    let id = DirectoryId { cluster, uuid, epoch: next, pending: 0 };
+    let id = DirectoryId {
+        cluster,
+        uuid,
+        epoch: next,
+        pending: 0,
+    };
     id.write(disk, claim.directory)?;
     Ok(id)
 }
@@ -104,12 +119,17 @@ fn decide(known: Option<&DirectoryId>, record: Option<&Cluster>, claim: &Claim<'
         };
     };
     if record.format_level > FORMAT_LEVEL {
-        let feature =
-            format!("format level {} of cluster {cluster}, this build knows {FORMAT_LEVEL}", record.format_level);
+        let feature = format!(
+            "format level {} of cluster {cluster}, this build knows {FORMAT_LEVEL}",
+            record.format_level
+        );
         return Err(Error::Unsupported { feature });
     }
     if record.cluster != cluster {
-        return refuse(format!("the metadata store belongs to cluster {}, not to {cluster}", record.cluster));
+        return refuse(format!(
+            "the metadata store belongs to cluster {}, not to {cluster}",
+            record.cluster
+        ));
     }
     let Some(known) = known.filter(|known| known.uuid == record.directory) else {
         let own = known.map_or_else(|| "new".to_owned(), |known| format!("{:032x}", known.uuid));
@@ -137,7 +157,9 @@ fn decide(known: Option<&DirectoryId>, record: Option<&Cluster>, claim: &Claim<'
 }
 
 fn raise(epoch: u64) -> Result<u64> {
-    let used_up = || Error::Internal { what: "the journal epochs are used up".into() };
+    let used_up = || Error::Internal {
+        what: "the journal epochs are used up".into(),
+    };
     epoch.checked_add(1).ok_or_else(used_up)
 }
 

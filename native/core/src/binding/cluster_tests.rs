@@ -34,7 +34,10 @@ struct Start {
 
 impl Start {
     fn new() -> Self {
-        Start { world: World::new(), scratch: tempfile::tempdir().unwrap() }
+        Start {
+            world: World::new(),
+            scratch: tempfile::tempdir().unwrap(),
+        }
     }
 
     fn path(&self, directory: &str) -> std::path::PathBuf {
@@ -45,7 +48,12 @@ impl Start {
 
     fn env(&self) -> Env {
         let truth = self.world.truth();
-        Env { clock: truth.clock, random: truth.random, spawner: Arc::new(NoTasks), disk: Arc::new(OsDisk) }
+        Env {
+            clock: truth.clock,
+            random: truth.random,
+            spawner: Arc::new(NoTasks),
+            disk: Arc::new(OsDisk),
+        }
     }
 
     fn store(&self) -> Arc<dyn MetadataStore> {
@@ -54,7 +62,12 @@ impl Start {
 
     fn claim(&self, directory: &str, cluster: &str, accept_older_copy: bool) -> Result<DirectoryId> {
         let directory = self.path(directory);
-        let wanted = Claim { directory: &directory, cluster, holder: "broker-1", accept_older_copy };
+        let wanted = Claim {
+            directory: &directory,
+            cluster,
+            holder: "broker-1",
+            accept_older_copy,
+        };
         block_on(claim(&self.env(), self.store(), &wanted))
     }
 
@@ -69,7 +82,10 @@ impl Start {
 
     /// Everything durable: what a refusal must not change.
     fn durable(&self, directory: &str) -> (Option<DirectoryId>, Option<bytes::Bytes>) {
-        (DirectoryId::read(&OsDisk, &self.path(directory)).unwrap(), self.world.broker.peek("/nereus/cluster"))
+        (
+            DirectoryId::read(&OsDisk, &self.path(directory)).unwrap(),
+            self.world.broker.peek("/nereus/cluster"),
+        )
     }
 
     #[track_caller]
@@ -93,19 +109,35 @@ fn every_start_raises_the_epoch_on_both_sides() {
     assert_eq!((second.epoch, second.uuid), (2, first.uuid));
     let raw = start.world.broker.peek("/nereus/cluster").unwrap();
     let record = Cluster::decode(&Key::cluster(), &raw).unwrap();
-    assert_eq!((record.journal_epoch, record.directory, record.holder.as_str()), (2, first.uuid, "broker-1"));
+    assert_eq!(
+        (record.journal_epoch, record.directory, record.holder.as_str()),
+        (2, first.uuid, "broker-1")
+    );
 }
 
 #[test]
 fn a_second_directory_of_the_cluster_is_refused_naming_the_holder() {
     let start = Start::new();
     let first = start.start("d").unwrap();
-    start.refused("other", "c", &[&format!("{:032x} of broker-1", first.uuid), "other", "new"]);
+    start.refused(
+        "other",
+        "c",
+        &[&format!("{:032x} of broker-1", first.uuid), "other", "new"],
+    );
     // The same once the other directory has an identity of its own.
-    let own = DirectoryId { cluster: "c".into(), uuid: 77, epoch: 1, pending: 0 };
+    let own = DirectoryId {
+        cluster: "c".into(),
+        uuid: 77,
+        epoch: 1,
+        pending: 0,
+    };
     own.write(&OsDisk, &start.path("other")).unwrap();
     start.refused("other", "c", &["broker-1", &format!("{:032x}", 77)]);
-    assert_eq!(start.claim("other", "c", true).unwrap_err().code(), ErrorCode::Invalid, "no copy at all");
+    assert_eq!(
+        start.claim("other", "c", true).unwrap_err().code(),
+        ErrorCode::Invalid,
+        "no copy at all"
+    );
 }
 
 #[test]
@@ -113,7 +145,10 @@ fn a_directory_of_another_cluster_is_refused_by_name() {
     let start = Start::new();
     start.start("d").unwrap();
     start.refused("d", "elsewhere", &["belongs to cluster c, not to elsewhere"]);
-    let fresh = Start { world: start.world.clone(), scratch: tempfile::tempdir().unwrap() };
+    let fresh = Start {
+        world: start.world.clone(),
+        scratch: tempfile::tempdir().unwrap(),
+    };
     fresh.refused("d", "elsewhere", &["metadata store belongs to cluster c"]);
 }
 
@@ -155,9 +190,16 @@ fn a_newer_format_level_is_unsupported() {
     let start = Start::new();
     start.start("d").unwrap();
     let raw = start.world.broker.peek("/nereus/cluster").unwrap();
-    let newer = Cluster { format_level: FORMAT_LEVEL + 1, ..Cluster::decode(&Key::cluster(), &raw).unwrap() };
+    let newer = Cluster {
+        format_level: FORMAT_LEVEL + 1,
+        ..Cluster::decode(&Key::cluster(), &raw).unwrap()
+    };
     let broker: &dyn crate::metadata::pulsar::BrokerStore = &start.world.broker;
-    drop(block_on(broker.put("/nereus/cluster", newer.encode().unwrap(), Expected::Any)));
+    drop(block_on(broker.put(
+        "/nereus/cluster",
+        newer.encode().unwrap(),
+        Expected::Any,
+    )));
     assert_eq!(start.start("d").unwrap_err().code(), ErrorCode::Unsupported);
 }
 
@@ -178,14 +220,23 @@ fn a_crash_at_any_step_of_a_start_is_not_taken_for_an_older_copy() {
                 faults.halt_after(Some(0));
             }
             let directory = start.path("d");
-            let wanted = Claim { directory: &directory, cluster: "c", holder: "broker-1", accept_older_copy: false };
+            let wanted = Claim {
+                directory: &directory,
+                cluster: "c",
+                holder: "broker-1",
+                accept_older_copy: false,
+            };
             let crashed = claim(&start.env(), start.store(), &wanted).now_or_never();
             assert!(crashed.is_none(), "the start was to stop half-way");
             faults.halt_after(None);
             let pending = DirectoryId::read(&OsDisk, &directory).unwrap().unwrap();
             assert_eq!((pending.epoch, pending.pending), (starts_before, starts_before + 1));
             let again = start.start("d").unwrap();
-            assert_eq!(again.epoch, starts_before + 1 + u64::from(applied), "{starts_before} {applied}");
+            assert_eq!(
+                again.epoch,
+                starts_before + 1 + u64::from(applied),
+                "{starts_before} {applied}"
+            );
             assert_eq!(again.uuid, pending.uuid);
         }
     }
@@ -229,9 +280,17 @@ fn a_claim_that_loses_names_the_winner() {
         ..Cluster::decode(&Key::cluster(), &raw).unwrap()
     };
     // Their write comes in between ours and its arrival.
-    let store = Interfering { inner: start.store(), theirs: theirs.encode().unwrap() };
+    let store = Interfering {
+        inner: start.store(),
+        theirs: theirs.encode().unwrap(),
+    };
     let directory = start.path("d");
-    let wanted = Claim { directory: &directory, cluster: "c", holder: "broker-1", accept_older_copy: false };
+    let wanted = Claim {
+        directory: &directory,
+        cluster: "c",
+        holder: "broker-1",
+        accept_older_copy: false,
+    };
     let error = block_on(claim(&start.env(), Arc::new(store), &wanted)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Conflict);
     assert!(error.to_string().contains("broker-2"), "{error}");
@@ -253,8 +312,11 @@ impl MetadataStore for Interfering {
     }
 
     fn write(&self, batch: Vec<crate::metadata::Write>) -> crate::env::BoxFuture<Vec<crate::metadata::Verdict>> {
-        let theirs =
-            crate::metadata::Write { key: Key::cluster(), expected: Expected::Any, value: Some(self.theirs.clone()) };
+        let theirs = crate::metadata::Write {
+            key: Key::cluster(),
+            expected: Expected::Any,
+            value: Some(self.theirs.clone()),
+        };
         drop(self.inner.write(vec![theirs]));
         self.inner.write(batch)
     }

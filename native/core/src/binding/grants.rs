@@ -31,8 +31,15 @@ struct Range {
 
 impl Grants {
     pub(super) fn new(truth: Truth, holder: &str) -> Self {
-        let holder = holder.char_indices().take_while(|(at, c)| at + c.len_utf8() <= MAX_HOLDER_BYTES).map(|(_, c)| c);
-        Grants { truth, holder: holder.collect(), left: Mutex::new(None) }
+        let holder = holder
+            .char_indices()
+            .take_while(|(at, c)| at + c.len_utf8() <= MAX_HOLDER_BYTES)
+            .map(|(_, c)| c);
+        Grants {
+            truth,
+            holder: holder.collect(),
+            left: Mutex::new(None),
+        }
     }
 
     /// An id that nobody had before. `Unavailable` when the counter cannot be moved now.
@@ -43,7 +50,10 @@ impl Grants {
             None => self.refill().await?,
         };
         let id = range.next;
-        *left = id.checked_add(1).filter(|next| *next < range.end).map(|next| Range { next, end: range.end });
+        *left = id
+            .checked_add(1)
+            .filter(|next| *next < range.end)
+            .map(|next| Range { next, end: range.end });
         Ok(id)
     }
 
@@ -52,11 +62,20 @@ impl Grants {
         for _ in 0..ROUNDS {
             let (counter, expected) = match self.truth.read::<LedgerGrant>(Key::ledger_grant()).await? {
                 Some((counter, version)) => (counter, Expected::Version(version)),
-                None => (LedgerGrant { next: VirtualLedger::FIRST, grants: Vec::new() }, Expected::Absent),
+                None => (
+                    LedgerGrant {
+                        next: VirtualLedger::FIRST,
+                        grants: Vec::new(),
+                    },
+                    Expected::Absent,
+                ),
             };
             // A round whose answer was lost may have been applied, with others behind it.
             if let Some(own) = counter.grants.iter().find(|grant| grant.attempt == attempt) {
-                return Ok(Range { next: own.first, end: own.end });
+                return Ok(Range {
+                    next: own.first,
+                    end: own.end,
+                });
             }
             let first = counter.next;
             let used_up = || Error::Unavailable {
@@ -106,7 +125,10 @@ mod tests {
         let one = Grants::new(world.truth(), "one");
         let other = Grants::new(world.truth(), "other");
         assert_eq!(block_on(one.take()).unwrap(), VirtualLedger::FIRST);
-        assert_eq!(block_on(other.take()).unwrap().get(), VirtualLedger::FIRST.get() + RANGE);
+        assert_eq!(
+            block_on(other.take()).unwrap().get(),
+            VirtualLedger::FIRST.get() + RANGE
+        );
         let mut seen = BTreeSet::new();
         for _ in 0..3 * RANGE {
             assert!(seen.insert(block_on(one.take()).unwrap()));
@@ -125,7 +147,9 @@ mod tests {
         for _ in 0..2 * REMEMBERED {
             block_on(Grants::new(world.truth(), &"ü".repeat(900)).take()).unwrap();
         }
-        let (counter, _) = block_on(world.truth().read::<LedgerGrant>(Key::ledger_grant())).unwrap().unwrap();
+        let (counter, _) = block_on(world.truth().read::<LedgerGrant>(Key::ledger_grant()))
+            .unwrap()
+            .unwrap();
         assert_eq!(counter.grants.len(), REMEMBERED);
     }
 
@@ -140,7 +164,10 @@ mod tests {
         let second = block_on(two.take()).unwrap();
         block_on(world.broker.faults().arrive());
         let third = block_on(Grants::new(world.truth(), "three").take()).unwrap();
-        assert_eq!((second.get() - VirtualLedger::FIRST.get(), third.get() - second.get()), (RANGE, RANGE));
+        assert_eq!(
+            (second.get() - VirtualLedger::FIRST.get(), third.get() - second.get()),
+            (RANGE, RANGE)
+        );
     }
 
     #[test]

@@ -46,7 +46,10 @@ impl DirectoryId {
                 detail: format!("{detail}; restore the file from a copy of this directory"),
             },
             Problem::Newer(format) => Error::Unsupported {
-                feature: format!("format {format} of {}: it was written by a newer Nereus", path.display()),
+                feature: format!(
+                    "format {format} of {}: it was written by a newer Nereus",
+                    path.display()
+                ),
             },
         })
     }
@@ -71,7 +74,9 @@ impl DirectoryId {
 
     /// Refuses a directory that has content but no identity. `Invalid` names what lies there.
     pub fn check_empty(disk: &dyn Disk, directory: &Path) -> Result<()> {
-        let entries = disk.list(directory).map_err(|e| Error::io("list", directory.display().to_string(), e))?;
+        let entries = disk
+            .list(directory)
+            .map_err(|e| Error::io("list", directory.display().to_string(), e))?;
         let ours = [super::lock::LOCK_FILE, NEW_FILE, "lost+found"];
         match entries.iter().find(|entry| !ours.iter().any(|name| entry.as_path() == Path::new(name))) {
             Some(other) => Err(Error::Invalid {
@@ -156,7 +161,12 @@ mod tests {
     use crate::error::ErrorCode;
 
     fn id() -> DirectoryId {
-        DirectoryId { cluster: "stand alone/ü\n".into(), uuid: 0xabc, epoch: 3, pending: 4 }
+        DirectoryId {
+            cluster: "stand alone/ü\n".into(),
+            uuid: 0xabc,
+            epoch: 3,
+            pending: 4,
+        }
     }
 
     #[test]
@@ -166,7 +176,11 @@ mod tests {
         std::fs::write(scratch.path().join(NEW_FILE), "left by a crash").unwrap();
         DirectoryId::check_empty(&OsDisk, scratch.path()).unwrap();
         id().write(&OsDisk, scratch.path()).unwrap();
-        let second = DirectoryId { epoch: 4, pending: 0, ..id() };
+        let second = DirectoryId {
+            epoch: 4,
+            pending: 0,
+            ..id()
+        };
         second.write(&OsDisk, scratch.path()).unwrap();
         assert_eq!(DirectoryId::read(&OsDisk, scratch.path()).unwrap(), Some(second));
         assert!(!scratch.path().join(NEW_FILE).exists());
@@ -194,7 +208,10 @@ mod tests {
     fn an_oversized_file_is_an_error() {
         let scratch = tempfile::tempdir().unwrap();
         std::fs::write(scratch.path().join(ID_FILE), vec![b'x'; 65 * 1024]).unwrap();
-        assert_eq!(DirectoryId::read(&OsDisk, scratch.path()).unwrap_err().code(), ErrorCode::Io);
+        assert_eq!(
+            DirectoryId::read(&OsDisk, scratch.path()).unwrap_err().code(),
+            ErrorCode::Io
+        );
     }
 
     proptest! {

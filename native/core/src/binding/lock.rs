@@ -23,7 +23,8 @@ impl DirectoryLock {
     /// `Io` names the directory.
     pub fn take(disk: &dyn Disk, directory: &Path, holder: &str) -> Result<DirectoryLock> {
         let shown = directory.display();
-        disk.create_dir_all(directory).map_err(|e| Error::io("create the data directory", shown.to_string(), e))?;
+        disk.create_dir_all(directory)
+            .map_err(|e| Error::io("create the data directory", shown.to_string(), e))?;
         let path = directory.join(LOCK_FILE);
         let io = |e| Error::io("lock the data directory by", path.display().to_string(), e);
         let Some(guard) = disk.try_lock(&path).map_err(io)? else {
@@ -79,7 +80,10 @@ mod tests {
         let error = DirectoryLock::take(&OsDisk, &directory, "broker-2").err().unwrap();
         assert_eq!(error.code(), ErrorCode::Unavailable);
         let text = error.to_string();
-        assert!(text.contains(&format!("process {} of broker-1.example:6650", std::process::id())), "{text}");
+        assert!(
+            text.contains(&format!("process {} of broker-1.example:6650", std::process::id())),
+            "{text}"
+        );
         drop(lock);
         let last = DirectoryLock::last_holder(&OsDisk, &directory).unwrap().unwrap();
         assert!(last.ends_with("broker-1.example:6650"), "{last}");

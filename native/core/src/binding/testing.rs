@@ -66,7 +66,11 @@ impl World {
 
     pub fn truth(&self) -> Truth {
         let store = Arc::new(PulsarMetadata::new(Arc::new(self.broker.clone())));
-        Truth { store, clock: self.clock.clone(), random: self.random.clone() }
+        Truth {
+            store,
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
     }
 
     pub fn registry(&self) -> Registry {
@@ -75,7 +79,12 @@ impl World {
 
     /// What an engine makes at its start.
     pub fn bindings(&self) -> Bindings {
-        Bindings::new(Arc::new(self.broker.clone()), self.clock.clone(), self.random.clone(), "broker-1")
+        Bindings::new(
+            Arc::new(self.broker.clone()),
+            self.clock.clone(),
+            self.random.clone(),
+            "broker-1",
+        )
     }
 }
 
@@ -111,7 +120,10 @@ impl Streams {
             Some(Fault::Never) => Box::pin(pending()),
             Some(fault) => {
                 let what = format!("a stream's step with fault {fault:?}");
-                Box::pin(ready(Err(Error::Unavailable { what, retry: Duration::ZERO })))
+                Box::pin(ready(Err(Error::Unavailable {
+                    what,
+                    retry: Duration::ZERO,
+                })))
             }
             None => Box::pin(ready(Ok(step(&mut self.heads.lock())))),
         }

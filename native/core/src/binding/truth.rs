@@ -42,7 +42,11 @@ impl Truth {
     /// that reads back equal is this write's.
     pub async fn write<R: Record>(&self, expected: Expected, record: &R) -> Result<Wrote> {
         let key = record.key()?;
-        let write = Write { key: key.clone(), expected, value: Some(record.encode()?) };
+        let write = Write {
+            key: key.clone(),
+            expected,
+            value: Some(record.encode()?),
+        };
         match write_settled(&*self.store, &*self.clock, vec![write]).await.pop() {
             Some(Verdict::Applied(_)) => Ok(Wrote::Done),
             Some(Verdict::Conflict(_)) => Ok(Wrote::Lost),

@@ -115,3 +115,77 @@ fn gone() -> Error {
         what: "the engine that was reading a slice".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::commit::SliceEntry;
+    use crate::env::real;
+    use crate::error::ErrorCode;
+
+    const KEY: Key = (StreamId::new(1), CommitId::new(2));
+
+    fn slice() -> Slice {
+        Slice {
+            entries: Arc::new([SliceEntry {
+                entry: Bytes::from_static(b"entry"),
+                crc32c: 0,
+            }]),
+        }
+    }
+
+    #[test]
+    fn many_readers_cause_one_read_and_a_failure_is_kept_for_nobody() {
+        let rt = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .build()
+            .unwrap();
+        let spawner = real::env(rt.handle().clone()).unwrap().spawner;
+        let cache = Arc::new(SliceCache::new(Account::new("test", 1000)));
+        let open = Arc::new(Semaphore::new(0));
+        let mut loads = 0;
+        let mut get = |result: Result<Slice>| {
+            let open = open.clone();
+            cache.get(KEY, &*spawner, || {
+                loads += 1;
+                Box::pin(async move {
+                    drop(open.acquire().await);
+                    result
+                })
+            })
+        };
+        let failure = Error::Unavailable {
+            what: "disk".into(),
+            retry: std::time::Duration::from_secs(1),
+        };
+        let failed: Vec<_> = (0..3).map(|_| get(Err(failure.clone()))).collect();
+        open.add_permits(1);
+        for answer in failed {
+            assert_eq!(rt.block_on(answer).unwrap_err().code(), ErrorCode::Unavailable);
+        }
+        for _ in 0..3 {
+            assert_eq!(rt.block_on(get(Ok(slice()))).unwrap().entries.len(), 1);
+        }
+        assert_eq!(loads, 2, "one that failed, one that is kept");
+    }
+
+    #[test]
+    fn read_that_dies_fails_its_waiters_and_the_next_reader_tries_again() {
+        let rt = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        let spawner = real::env(rt.handle().clone()).unwrap().spawner;
+        let cache = Arc::new(SliceCache::new(Account::new("test", 1000)));
+        let died = cache.get(KEY, &*spawner, || {
+            Box::pin(async { panic!("this read dies on purpose") })
+        });
+        assert_eq!(rt.block_on(died).unwrap_err().code(), ErrorCode::Closed);
+        assert!(rt
+            .block_on(cache.get(KEY, &*spawner, || Box::pin(async { Ok(slice()) })))
+            .is_ok());
+    }
+}

@@ -13,6 +13,7 @@
 mod draft;
 mod load;
 mod pages;
+mod persist;
 mod types;
 
 #[cfg(test)]
@@ -28,20 +29,12 @@ use tokio::sync::oneshot;
 pub use load::read_all;
 pub use types::{AckPage, CursorState, CursorUpdate};
 
-use self::draft::Draft;
 use self::load::Known;
 use crate::commit::HeadCell;
 use crate::env::{BoxFuture, Env, Sequence};
 use crate::error::{Error, Result};
-use crate::metadata::settle::write_settled;
-use crate::metadata::{Expected, MetadataStore, Verdict, Version, Versioned, Write};
-use crate::record::{CursorRoot, Key, Record};
+use crate::metadata::MetadataStore;
 use crate::types::{OwnerEpoch, StreamId};
-
-/// Bytes of pages sent in one batch.
-const BATCH_BYTES: usize = 4 << 20;
-/// How often a root is judged anew after a conflict before somebody else is blamed.
-const MAX_TRIES: u32 = 4;
 
 /// The cursors of one writable open of a stream. Only handles of its owner epoch share it.
 pub struct Cursors {
@@ -137,8 +130,7 @@ impl Cursors {
             for steps in busy {
                 steps.idle().await;
             }
-            let state = self.state.lock();
-            if state.stopped.is_some() || state.slots.values().all(|slot| slot.waiting.is_empty()) {
+            if self.state.lock().slots.values().all(|slot| slot.waiting.is_empty()) {
                 return;
             }
         }
@@ -146,7 +138,7 @@ impl Cursors {
 
     fn ask(self: &Arc<Self>, name: &str, wish: Wish) -> BoxFuture<Result<()>> {
         let (reply, answer) = oneshot::channel();
-        let steps = {
+        {
             let mut state = self.state.lock();
             if let Some(reason) = &state.stopped {
                 return Box::pin(std::future::ready(Err(reason.clone())));
@@ -156,12 +148,12 @@ impl Cursors {
                 Entry::Vacant(slot) => slot.insert(Slot::new(&self.env, Known::Absent)),
             };
             slot.waiting.push(Request { wish, reply });
-            // The step that takes the first request takes all that came behind it meanwhile.
-            (slot.waiting.len() == 1).then(|| slot.steps.clone())
-        };
-        if let Some(steps) = steps {
-            let (cursors, name) = (self.clone(), name.to_owned());
-            drop(steps.run(async move { cursors.work(&name).await }));
+            // The step that takes the first request takes all that came behind it meanwhile. Queued under the lock: what waits
+            // always has its step.
+            if slot.waiting.len() == 1 {
+                let (cursors, name) = (self.clone(), name.to_owned());
+                drop(slot.steps.run(async move { cursors.work(&name).await }));
+            }
         }
         Box::pin(async move {
             answer.await.unwrap_or_else(|_| {
@@ -208,269 +200,6 @@ impl Cursors {
         }
         Ok(())
     }
-
-    /// Persists a run of updates as one change and answers each; gives what is known of the cursor then.
-    async fn update(&self, name: &str, known: Known, run: Vec<(CursorUpdate, oneshot::Sender<Result<()>>)>) -> Known {
-        if run.is_empty() {
-            return known;
-        }
-        let (mut known, mut run) = (known, run);
-        for _ in 0..MAX_TRIES {
-            let (before, version) = match self.settle(name, known).await {
-                Ok(before) => before,
-                Err(error) => {
-                    run.into_iter().for_each(|(_, reply)| answer(reply, Err(error.clone())));
-                    return Known::Unsure;
-                }
-            };
-            let mut draft = Draft::of(self.stream, self.epoch, before.as_ref());
-            let mut changes = false;
-            let mut judged = Vec::new();
-            for (update, reply) in run {
-                match self
-                    .check(&update)
-                    .and_then(|()| draft.apply(&update, self.env.clock.wall_millis()))
-                {
-                    // Bad input is bad whatever becomes of the others.
-                    Err(error @ Error::Invalid { .. }) => answer(reply, Err(error)),
-                    verdict => {
-                        changes |= verdict.is_ok();
-                        judged.push((update, reply, verdict));
-                    }
-                }
-            }
-            let unchanged = match (before, version) {
-                (Some(root), Some(version)) => Known::At(Box::new(root), version),
-                _ => Known::Absent,
-            };
-            let committed = match changes {
-                true => self.commit(draft, version).await,
-                false => Ok(Committed::Nothing),
-            };
-            // A verdict may rest on the updates before it, so it is given only with theirs.
-            let (after, error) = match committed {
-                Ok(Committed::Lost) => {
-                    // Either a newer owner's root, or an earlier attempt of ours that arrived late: the next look tells.
-                    known = Known::Unsure;
-                    run = judged.into_iter().map(|(update, reply, _)| (update, reply)).collect();
-                    continue;
-                }
-                Ok(Committed::At(root, version)) => (Known::At(root, version), None),
-                Ok(Committed::Nothing) => (unchanged, None),
-                Err(error @ Error::Unknown { .. }) => (Known::Unsure, Some(error)),
-                Err(error) => (unchanged, Some(error)),
-            };
-            for (_, reply, verdict) in judged {
-                answer(reply, error.clone().map_or(verdict, Err));
-            }
-            return after;
-        }
-        let error = Error::Conflict {
-            what: format!("cursor {name} of stream {}", self.stream),
-        };
-        run.into_iter().for_each(|(_, reply)| answer(reply, Err(error.clone())));
-        Known::Unsure
-    }
-
-    /// What a change may build on. An owner that was fenced finds out here or at the conditional update.
-    async fn settle(&self, name: &str, known: Known) -> Result<(Option<CursorRoot>, Option<Version>)> {
-        let by_epoch = self.cell.with(|head| head.map(|head| head.owner_epoch));
-        match by_epoch {
-            None => {
-                return Err(Error::NotFound {
-                    what: format!("stream {}", self.stream),
-                })
-            }
-            Some(by_epoch) if by_epoch > self.epoch => return Err(self.fenced(name, by_epoch)),
-            Some(_) => {}
-        }
-        match known {
-            Known::Absent => Ok((None, None)),
-            Known::At(root, version) => Ok((Some(*root), Some(version))),
-            Known::Unsure => {
-                let key = Key::cursor_root(self.stream, name)?;
-                let Some(Versioned { value, version }) = self.store.get(key.clone()).await? else {
-                    return Ok((None, None));
-                };
-                let root = CursorRoot::decode(&key, &value)?;
-                if root.owner_epoch > self.epoch {
-                    return Err(self.fenced(name, root.owner_epoch));
-                }
-                Ok((Some(root), Some(version)))
-            }
-        }
-    }
-
-    fn check(&self, update: &CursorUpdate) -> Result<()> {
-        let end = self.cell.with(|head| head.map(|head| head.end));
-        match end.filter(|end| update.mark_delete_end > *end) {
-            Some(end) => Err(Error::Invalid {
-                what: format!(
-                    "cursor {}: mark-delete end {} lies past the committed end {end}",
-                    update.name, update.mark_delete_end
-                ),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Pages first, then the root: its conditional update is the commit.
-    async fn commit(&self, draft: Draft, before: Option<Version>) -> Result<Committed> {
-        let change = draft.finish(&*self.env.random)?;
-        let root_write = Write {
-            key: change.root.key()?,
-            expected: before.map_or(Expected::Absent, Expected::Version),
-            value: Some(change.root.encode()?),
-        };
-        let new_pages: Vec<Key> = change.pages.iter().map(|(key, _)| key.clone()).collect();
-        if let Err(error) = self.write_pages(change.pages).await {
-            self.reclaim(new_pages).await;
-            return Err(error);
-        }
-        let verdict = write_settled(&*self.store, &*self.env.clock, vec![root_write])
-            .await
-            .pop();
-        match verdict {
-            Some(Verdict::Applied(version)) => {
-                self.reclaim(change.replaced).await;
-                Ok(Committed::At(Box::new(change.root), version))
-            }
-            Some(Verdict::Conflict(_)) => {
-                self.reclaim(new_pages).await;
-                Ok(Committed::Lost)
-            }
-            Some(Verdict::Refused(error)) => {
-                self.reclaim(new_pages).await;
-                Err(error)
-            }
-            // The root may still arrive and names the pages: they stay.
-            Some(Verdict::Unknown(error)) => Err(Error::Unknown {
-                what: format!(
-                    "persist of cursor {} of stream {}: {error}",
-                    change.root.name, self.stream
-                ),
-            }),
-            None => Err(Error::Internal {
-                what: "a metadata store gave no verdict".into(),
-            }),
-        }
-    }
-
-    async fn write_pages(&self, pages: Vec<(Key, bytes::Bytes)>) -> Result<()> {
-        let mut pages = pages.into_iter().peekable();
-        while pages.peek().is_some() {
-            let mut batch = Vec::new();
-            let mut bytes = 0;
-            while let Some((key, value)) = pages.next_if(|_| bytes < BATCH_BYTES) {
-                bytes += value.len();
-                batch.push(Write {
-                    key,
-                    expected: Expected::Absent,
-                    value: Some(value),
-                });
-            }
-            for verdict in write_settled(&*self.store, &*self.env.clock, batch).await {
-                match verdict {
-                    Verdict::Applied(_) => {}
-                    Verdict::Conflict(_) => {
-                        return Err(Error::Internal {
-                            what: "the version of a cursor page is used".into(),
-                        })
-                    }
-                    // No root names the page, so a copy that arrives later changes nothing: certainly not persisted.
-                    Verdict::Refused(error) | Verdict::Unknown(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes page versions that no root names. What fails is found again by the next claim.
-    async fn reclaim(&self, pages: Vec<Key>) {
-        if pages.is_empty() {
-            return;
-        }
-        let batch = pages
-            .into_iter()
-            .map(|key| Write {
-                key,
-                expected: Expected::Any,
-                value: None,
-            })
-            .collect();
-        for verdict in self.store.write(batch).await {
-            if let Verdict::Refused(error) | Verdict::Unknown(error) = verdict {
-                tracing::debug!(stream = %self.stream, %error, "an old cursor page stays until the next open");
-            }
-        }
-    }
-
-    async fn remove(&self, name: &str, known: Known) -> (Known, Result<()>) {
-        let mut known = known;
-        for _ in 0..MAX_TRIES {
-            let (root, version) = match self.settle(name, known).await {
-                Ok((Some(root), Some(version))) => (root, version),
-                Ok(_) => return (Known::Absent, Err(draft::missing(name, self.stream))),
-                Err(error) => return (Known::Unsure, Err(error)),
-            };
-            let key = match root.key() {
-                Ok(key) => key,
-                Err(error) => return (Known::Unsure, Err(error)),
-            };
-            let write = Write {
-                key,
-                expected: Expected::Version(version),
-                value: None,
-            };
-            match write_settled(&*self.store, &*self.env.clock, vec![write]).await.pop() {
-                Some(Verdict::Applied(_)) | Some(Verdict::Conflict(None)) => {
-                    self.reclaim(
-                        root.pages
-                            .iter()
-                            .filter_map(|page| draft::page_key(&root, page).ok())
-                            .collect(),
-                    )
-                    .await;
-                    return (Known::Absent, Ok(()));
-                }
-                Some(Verdict::Conflict(Some(_))) => known = Known::Unsure,
-                Some(Verdict::Refused(error)) => return (Known::At(Box::new(root), version), Err(error)),
-                Some(Verdict::Unknown(error)) => {
-                    let what = format!("deletion of cursor {name} of stream {}: {error}", self.stream);
-                    return (Known::Unsure, Err(Error::Unknown { what }));
-                }
-                None => {
-                    return (
-                        Known::Unsure,
-                        Err(Error::Internal {
-                            what: "a metadata store gave no verdict".into(),
-                        }),
-                    )
-                }
-            }
-        }
-        (
-            Known::Unsure,
-            Err(Error::Conflict {
-                what: format!("cursor {name} of stream {}", self.stream),
-            }),
-        )
-    }
-
-    fn fenced(&self, name: &str, by_epoch: OwnerEpoch) -> Error {
-        Error::Fenced {
-            what: format!("cursor {name} of stream {}", self.stream),
-            by_epoch,
-        }
-    }
-}
-
-enum Committed {
-    At(Box<CursorRoot>, Version),
-    /// There was nothing to commit.
-    Nothing,
-    /// The root is not the one that was built on.
-    Lost,
 }
 
 impl Slot {

@@ -416,3 +416,37 @@ fn full_update_replaces_every_page() {
     let cursors = &world.ledger(&engine).description.cursors;
     assert_eq!(cursors[0].pages, [acked(2, [1])]);
 }
+
+#[test]
+fn describing_during_deletion_finds_the_ledger_or_nothing() {
+    let world = World::new();
+    let engine = world.engine();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (looking, stopped) = (engine.clone(), stop.clone());
+    let looker = world.rt.spawn(async move {
+        let mut seen = [0u32; 2];
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            match looking.describe_ledger(NAME).await {
+                Ok(_) => seen[0] += 1,
+                Err(Error::NotFound { .. }) => seen[1] += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        seen
+    });
+    for _ in 0..12 {
+        let stream = world.ledger(&engine).stream;
+        for n in 0..40u8 {
+            put(&stream, &[n]);
+        }
+        world
+            .rt
+            .block_on(stream.persist_cursor(update("s", true, 0, vec![acked(0, [3])])))
+            .unwrap();
+        drop(stream);
+        world.rt.block_on(engine.delete_ledger(NAME)).unwrap();
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let seen = world.rt.block_on(looker).unwrap();
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}

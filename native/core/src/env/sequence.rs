@@ -116,3 +116,61 @@ impl Drop for Drain<'_> {
         self.sequence.idle.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::real;
+    use crate::error::ErrorCode;
+
+    #[test]
+    fn steps_run_in_call_order_whoever_waits_and_survive_a_panic() {
+        let rt = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_time()
+            .build()
+            .unwrap();
+        let sequence = Sequence::new(real::env(rt.handle().clone()).unwrap().spawner);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let mut answers = Vec::new();
+        for n in 0..100 {
+            let seen = seen.clone();
+            let answer = sequence.run(async move {
+                assert_ne!(n, 50, "this step dies on purpose");
+                seen.lock().push(n);
+                Ok(n)
+            });
+            match n % 3 {
+                // The caller leaves; the step is done all the same.
+                0 => drop(answer),
+                _ => answers.push((n, answer)),
+            }
+        }
+        for (n, answer) in answers.into_iter().rev() {
+            let answer = rt.block_on(answer).map_err(|error| error.code());
+            assert_eq!(answer, if n == 50 { Err(ErrorCode::Internal) } else { Ok(n) });
+        }
+        rt.block_on(sequence.idle());
+        assert_eq!(*seen.lock(), (0..100).filter(|n| *n != 50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn stopped_runtime_answers_every_step_that_waits() {
+        let rt = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        let sequence = Sequence::new(real::env(rt.handle().clone()).unwrap().spawner);
+        let answers: Vec<_> = (0..3)
+            .map(|_| sequence.run(std::future::pending::<Result<()>>()))
+            .collect();
+        drop(rt);
+        for answer in answers {
+            assert_eq!(
+                futures::executor::block_on(answer).unwrap_err().code(),
+                ErrorCode::Internal
+            );
+        }
+        futures::executor::block_on(sequence.idle());
+    }
+}

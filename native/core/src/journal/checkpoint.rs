@@ -72,6 +72,7 @@ impl Checkpoints {
             match running.try_recv() {
                 Ok(None) => return,
                 Ok(Some(Ok(()))) => self.running = None,
+                // Logged and counted where it was known; the next try is due after a pause.
                 Ok(Some(Err(_))) | Err(oneshot::Canceled) => {
                     self.running = None;
                     self.not_before = env.clock.monotonic().saturating_add(RETRY);
@@ -80,8 +81,7 @@ impl Checkpoints {
         }
         let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty;
         if due && env.clock.monotonic() >= self.not_before {
-            // A failure was logged and counted; the next try is due after a pause.
-            let _ = self.start(env, shared);
+            self.start(env, shared);
         }
     }
 
@@ -97,7 +97,7 @@ impl Checkpoints {
             if shared.state.checkpoint_position() == wanted {
                 break;
             }
-            self.start(env, shared)?;
+            self.start(env, shared);
             if let Some(running) = self.running.take() {
                 running.await.unwrap_or_else(|_| {
                     Err(Error::Closed {
@@ -109,12 +109,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn start(&mut self, env: &Env, shared: &Arc<Shared>) -> Result<()> {
-        let fresh = shared.state.freeze().inspect_err(|reason| {
-            failed(&shared.counters, reason);
-            self.not_before = env.clock.monotonic().saturating_add(RETRY);
-        })?;
-        if fresh {
+    fn start(&mut self, env: &Env, shared: &Arc<Shared>) {
+        if shared.state.freeze() {
             self.covering = std::mem::take(&mut self.since);
         }
         let covering = self.covering;
@@ -138,7 +134,6 @@ impl Checkpoints {
             drop(send.send(done));
         }));
         self.running = Some(receive);
-        Ok(())
     }
 }
 

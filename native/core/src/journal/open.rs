@@ -55,6 +55,11 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
         #[cfg(any(test, feature = "sim"))]
         Backend::Given(backend) => backend,
     };
+    if fresh {
+        // Both directories are there before anything in them counts.
+        let failed = |e| Error::io("sync", options.directory.display().to_string(), e);
+        env.disk.sync_dir(&options.directory).map_err(failed)?;
+    }
     let run = env.random.next_u64();
     let state = StateTable::load(backend.clone(), options.directory_id, &place)?;
     let (state, recovered, current) = match state {

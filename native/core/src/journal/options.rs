@@ -44,7 +44,7 @@ impl Options {
             // Two segments and a flush of the metadata.
             reserve_bytes: segment_bytes.saturating_mul(2).saturating_add(64 << 20),
             checkpoint_bytes: 256 << 20,
-            checkpoint_dirty: 50_000,
+            checkpoint_dirty: 20_000,
             marker_delay: Duration::from_millis(5),
             metadata_cache_bytes: 32 << 20,
         }

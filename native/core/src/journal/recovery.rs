@@ -29,6 +29,9 @@ use crate::metadata::{Version, Versioned};
 use crate::record::Key;
 use crate::types::StreamId;
 
+/// What an operator can do about a damaged stream.
+const RESCUE: &str = "restore the data directory from a copy, or delete the topic";
+
 /// What a recovery found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
@@ -124,8 +127,7 @@ impl Replay<'_> {
             return Ok(());
         };
         let detail = format!(
-            "the file ends at byte {}, the checkpoint covers it up to byte {}: it was cut. Restore it from a copy, or delete and \
-             recreate the topic",
+            "the file ends at byte {}, the checkpoint covers it up to byte {}: it was cut; {RESCUE}",
             first.length, self.position.offset
         );
         for stream in self.state.uses(first.sequence)?.into_keys() {
@@ -237,7 +239,7 @@ impl Replay<'_> {
     ) -> std::result::Result<(), String> {
         let part = placed
             .part(bytes)
-            .ok_or("the checksum of its part is wrong; restore the segment from a copy")?;
+            .ok_or_else(|| format!("the checksum of its part is wrong; {RESCUE}"))?;
         match descriptor {
             Descriptor::Slice {
                 stream,
@@ -330,14 +332,12 @@ impl Replay<'_> {
         };
         if found == wanted.saturating_add(1) {
             for scope in &later.frame.witnesses {
-                let detail = format!(
-                    "frame {wanted} is unreadable, and it concerned this stream; restore the segment from a copy"
-                );
+                let detail = format!("frame {wanted} is unreadable, and it concerned this stream; {RESCUE}");
                 self.state.mark_damaged(Some(*scope), damage(detail));
             }
         } else if found > wanted {
             let detail = format!(
-                "frames {wanted} to {} are unreadable; restore the segment from a copy",
+                "frames {wanted} to {} are unreadable; restore the data directory from a copy",
                 found.saturating_sub(1)
             );
             self.state.mark_damaged(None, damage(detail));

@@ -46,8 +46,8 @@ struct Overlay {
 /// An overlay on its way down.
 struct Frozen {
     overlay: Arc<Overlay>,
-    /// Heads as of the freeze, encoded: their cells move on.
-    heads: BackendBatch,
+    /// Heads as of the freeze: their cells move on.
+    heads: Arc<Vec<(StreamId, Option<StreamHead>)>>,
     position: Position,
 }
 
@@ -368,45 +368,42 @@ impl StateTable {
     }
 
     /// Takes everything published so far out of the way of later updates, for [`StateTable::write_frozen`]. Only between two
-    /// frames. While an earlier overlay has not gone down,
-    /// nothing happens, and the answer is false.
-    ///
-    /// # Errors
-    /// When a head cannot be encoded: a defect.
-    pub fn freeze(&self) -> Result<bool> {
+    /// frames. While an earlier overlay has not gone down, nothing happens, and the answer is false.
+    pub fn freeze(&self) -> bool {
         let mut inner = self.inner.lock();
         if inner.frozen.is_some() {
-            return Ok(false);
+            return false;
         }
-        let heads = inner.current.heads.iter().map(|(stream, cell)| {
-            let value = cell.with(|head| head.map(encoded)).transpose()?;
-            Ok((
-                layout::record_key(&Key::stream_head(*stream)),
-                value.as_ref().map(layout::record_value),
-            ))
-        });
-        let heads = heads.collect::<Result<BackendBatch>>()?;
+        let copy = |(stream, cell): (&StreamId, &Arc<HeadCell>)| (*stream, cell.with(|head| head.cloned()));
+        let heads = Arc::new(inner.current.heads.iter().map(copy).collect());
         let overlay = Arc::new(std::mem::take(&mut inner.current));
+        let position = inner.position;
         inner.frozen = Some(Frozen {
             overlay,
             heads,
-            position: inner.position,
+            position,
         });
-        Ok(true)
+        true
     }
 
     /// Brings the frozen overlay down in one batch with its position, flushes, and forgets it. Blocking. When it fails the overlay
     /// stays for another try.
     pub fn write_frozen(&self) -> Result<()> {
-        let Some((overlay, mut batch, position)) = ({
+        let Some((overlay, heads, position)) = ({
             let inner = self.inner.lock();
-            inner
-                .frozen
-                .as_ref()
-                .map(|frozen| (frozen.overlay.clone(), frozen.heads.clone(), frozen.position))
+            let frozen = inner.frozen.as_ref();
+            frozen.map(|frozen| (frozen.overlay.clone(), frozen.heads.clone(), frozen.position))
         }) else {
             return Ok(());
         };
+        let heads = heads.iter().map(|(stream, head)| {
+            let value = head.as_ref().map(encoded).transpose()?;
+            Ok((
+                layout::record_key(&Key::stream_head(*stream)),
+                value.as_ref().map(layout::record_value),
+            ))
+        });
+        let mut batch = heads.collect::<Result<BackendBatch>>()?;
         batch.extend(
             overlay
                 .keys

@@ -83,7 +83,10 @@ fn apply(paths: &mut BTreeMap<String, Versioned>, path: String, value: Option<By
 
 impl BrokerStore for MemoryBroker {
     fn get(&self, path: &str) -> BoxFuture<Result<Option<Versioned>>> {
-        let found = self.faults.on_read(&path).map(|()| self.paths.lock().get(path).cloned());
+        let found = self
+            .faults
+            .on_read(&path)
+            .map(|()| self.paths.lock().get(path).cloned());
         Box::pin(ready(found))
     }
 
@@ -99,7 +102,9 @@ impl BrokerStore for MemoryBroker {
         let found = self.faults.on_read(&path).map(|()| {
             let below = format!("{path}/");
             let paths = self.paths.lock();
-            let names = paths.keys().filter_map(|path| path.strip_prefix(&below)?.split('/').next().map(str::to_owned));
+            let names = paths
+                .keys()
+                .filter_map(|path| path.strip_prefix(&below)?.split('/').next().map(str::to_owned));
             let mut names: Vec<_> = names.collect();
             names.dedup();
             names

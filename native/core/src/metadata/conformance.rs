@@ -51,11 +51,19 @@ fn key_of(fixture: &impl Fixture, stream: StreamId, n: u64) -> Key {
 }
 
 fn put(key: &Key, expected: Expected, value: &'static str) -> Write {
-    Write { key: key.clone(), expected, value: Some(Bytes::from_static(value.as_bytes())) }
+    Write {
+        key: key.clone(),
+        expected,
+        value: Some(Bytes::from_static(value.as_bytes())),
+    }
 }
 
 fn delete(key: &Key, expected: Expected) -> Write {
-    Write { key: key.clone(), expected, value: None }
+    Write {
+        key: key.clone(),
+        expected,
+        value: None,
+    }
 }
 
 fn write(store: &Arc<dyn MetadataStore>, write: Write) -> Verdict {
@@ -111,21 +119,43 @@ pub(crate) fn only_one_creation_wins_and_the_loser_sees_what_is_there(fixture: i
     let (store, key) = (fixture.store(), key(&fixture, 0));
     let version = applied(write(&store, put(&key, Expected::Absent, "first")));
     let there = conflict(write(&store, put(&key, Expected::Absent, "second")));
-    assert_eq!(there, Some(Versioned { value: "first".into(), version }));
+    assert_eq!(
+        there,
+        Some(Versioned {
+            value: "first".into(),
+            version
+        })
+    );
     assert_eq!(get(&store, &key), there);
 }
 
 pub(crate) fn a_versioned_write_applies_only_onto_its_version(fixture: impl Fixture) {
     let (store, key) = (fixture.store(), key(&fixture, 0));
-    assert_eq!(conflict(write(&store, put(&key, Expected::Version(Version(1)), "x"))), None, "onto nothing");
+    assert_eq!(
+        conflict(write(&store, put(&key, Expected::Version(Version(1)), "x"))),
+        None,
+        "onto nothing"
+    );
     let first = applied(write(&store, put(&key, Expected::Absent, "first")));
     let second = applied(write(&store, put(&key, Expected::Version(first), "second")));
     assert!(second > first, "versions rise");
     let there = conflict(write(&store, put(&key, Expected::Version(first), "third"))).unwrap();
-    assert_eq!(there, Versioned { value: "second".into(), version: second });
+    assert_eq!(
+        there,
+        Versioned {
+            value: "second".into(),
+            version: second
+        }
+    );
     let third = applied(write(&store, put(&key, Expected::Any, "third")));
     assert!(third > second, "versions rise also without a condition");
-    assert_eq!(get(&store, &key), Some(Versioned { value: "third".into(), version: third }));
+    assert_eq!(
+        get(&store, &key),
+        Some(Versioned {
+            value: "third".into(),
+            version: third
+        })
+    );
 }
 
 pub(crate) fn writes_of_one_batch_have_independent_verdicts(fixture: impl Fixture) {
@@ -135,7 +165,10 @@ pub(crate) fn writes_of_one_batch_have_independent_verdicts(fixture: impl Fixtur
     let batch = keys.iter().map(|key| put(key, Expected::Absent, "new")).collect();
     let verdicts = block_on(store.write(batch));
     assert!(
-        matches!(verdicts[..], [Verdict::Applied(_), Verdict::Conflict(Some(_)), Verdict::Applied(_)]),
+        matches!(
+            verdicts[..],
+            [Verdict::Applied(_), Verdict::Conflict(Some(_)), Verdict::Applied(_)]
+        ),
         "{verdicts:?}"
     );
     let values: Vec<_> = keys.iter().map(|key| value(&store, key).unwrap()).collect();
@@ -167,11 +200,16 @@ pub(crate) fn an_empty_batch_is_answered(fixture: impl Fixture) {
 pub(crate) fn of_many_creators_at_once_exactly_one_wins(fixture: impl Fixture) {
     let (store, key) = (fixture.store(), key(&fixture, 0));
     // All are sent before the first answer is waited for.
-    let sent: Vec<_> = (0..50).map(|_| store.write(vec![put(&key, Expected::Absent, "mine")])).collect();
+    let sent: Vec<_> = (0..50)
+        .map(|_| store.write(vec![put(&key, Expected::Absent, "mine")]))
+        .collect();
     let verdicts: Vec<_> = sent.into_iter().flat_map(block_on).collect();
     let (winners, losers): (Vec<_>, Vec<_>) = verdicts.iter().partition(|v| matches!(v, Verdict::Applied(_)));
     assert_eq!(winners.len(), 1, "{verdicts:?}");
-    assert!(losers.iter().all(|v| matches!(v, Verdict::Conflict(Some(_)))), "{verdicts:?}");
+    assert!(
+        losers.iter().all(|v| matches!(v, Verdict::Conflict(Some(_)))),
+        "{verdicts:?}"
+    );
 }
 
 pub(crate) fn delete_is_conditional_and_versions_are_never_used_again(fixture: impl Fixture) {
@@ -187,7 +225,11 @@ pub(crate) fn delete_is_conditional_and_versions_are_never_used_again(fixture: i
     }
     let second = applied(write(&store, put(&key, Expected::Any, "second")));
     assert!(conflict(write(&store, delete(&key, Expected::Version(first)))).is_some());
-    assert_eq!(applied(write(&store, delete(&key, Expected::Version(second)))), second, "the version that was removed");
+    assert_eq!(
+        applied(write(&store, delete(&key, Expected::Version(second)))),
+        second,
+        "the version that was removed"
+    );
     assert_eq!(get(&store, &key), None);
     assert_eq!(conflict(write(&store, delete(&key, Expected::Version(second)))), None);
     let third = applied(write(&store, put(&key, Expected::Absent, "third")));
@@ -207,14 +249,28 @@ pub(crate) fn deleting_nothing_says_so(fixture: impl Fixture) {
 pub(crate) fn a_value_above_the_limit_is_refused_without_effect(fixture: impl Fixture) {
     let (store, key) = (fixture.store(), key(&fixture, 0));
     let large = Bytes::from(vec![7; store.capabilities().max_value + 1]);
-    let verdict = write(&store, Write { key: key.clone(), expected: Expected::Absent, value: Some(large) });
+    let verdict = write(
+        &store,
+        Write {
+            key: key.clone(),
+            expected: Expected::Absent,
+            value: Some(large),
+        },
+    );
     match verdict {
         Verdict::Refused(error) => assert_eq!(error.code(), ErrorCode::Invalid, "{error}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(get(&store, &key), None);
     let fits = Bytes::from(vec![7; 100 * 1024]);
-    applied(write(&store, Write { key: key.clone(), expected: Expected::Absent, value: Some(fits.clone()) }));
+    applied(write(
+        &store,
+        Write {
+            key: key.clone(),
+            expected: Expected::Absent,
+            value: Some(fits.clone()),
+        },
+    ));
     assert_eq!(value(&store, &key), Some(fits));
 }
 
@@ -235,7 +291,11 @@ pub(crate) fn scans_are_ordered_bounded_and_stay_inside_one_stream(fixture: impl
         }
     }
     let scan = |from: Key, to: Key, limit| -> Vec<Key> {
-        block_on(store.scan(from, to, limit)).unwrap().into_iter().map(|(key, _)| key).collect()
+        block_on(store.scan(from, to, limit))
+            .unwrap()
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect()
     };
     let last = |from: Key, to: Key| block_on(store.last(from, to)).unwrap().map(|(key, _)| key);
     let all: Vec<Key> = [1, 5, 300, 70_000].map(|n| key(&fixture, n)).to_vec();
@@ -248,12 +308,20 @@ pub(crate) fn scans_are_ordered_bounded_and_stay_inside_one_stream(fixture: impl
     assert_eq!(last(from.clone(), all[0].clone()), None);
     if store.capabilities().deletes {
         applied(write(&store, delete(&all[3], Expected::Any)));
-        assert_eq!(last(from.clone(), to.clone()), Some(all[2].clone()), "a deleted key is not there");
+        assert_eq!(
+            last(from.clone(), to.clone()),
+            Some(all[2].clone()),
+            "a deleted key is not there"
+        );
         assert_eq!(scan(from.clone(), to.clone(), 100), all[..3]);
     }
     let beyond = Key::stream_range(RecordType::TrimMark, StreamId::new(0xabce)).1;
     let error = block_on(store.scan(from, beyond, 10)).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::Invalid, "a scan over two streams is refused: {error}");
+    assert_eq!(
+        error.code(),
+        ErrorCode::Invalid,
+        "a scan over two streams is refused: {error}"
+    );
 }
 
 pub(crate) fn restart_keeps_values_versions_and_absence(mut fixture: impl Fixture) {
@@ -270,7 +338,13 @@ pub(crate) fn restart_keeps_values_versions_and_absence(mut fixture: impl Fixtur
     drop(store);
     fixture.restart();
     let store = fixture.store();
-    assert_eq!(get(&store, &keys[0]), Some(Versioned { value: "kept".into(), version: kept }));
+    assert_eq!(
+        get(&store, &keys[0]),
+        Some(Versioned {
+            value: "kept".into(),
+            version: kept
+        })
+    );
     assert_eq!(value(&store, &keys[1]).unwrap(), "newer");
     assert_eq!(get(&store, &keys[2]), None);
     assert!(conflict(write(&store, put(&keys[1], Expected::Version(older), "late"))).is_some());
@@ -295,12 +369,23 @@ pub(crate) fn l06_a_lost_answer_is_unknown_and_settles_as_applied_once(fixture: 
     let Some(faults) = fixture.faults() else { return };
     let (store, key) = (fixture.store(), key(&fixture, 0));
     faults.next(Fault::LoseAnswer);
-    assert!(matches!(write(&store, put(&key, Expected::Absent, "attempt-1")), Verdict::Unknown(_)));
+    assert!(matches!(
+        write(&store, put(&key, Expected::Absent, "attempt-1")),
+        Verdict::Unknown(_)
+    ));
     faults.next(Fault::LoseAnswer);
     let attempt = put(&key, Expected::Version(get(&store, &key).unwrap().version), "attempt-2");
-    let settled = block_on(write_settled(&*store, &NoPauses, vec![attempt])).pop().unwrap();
+    let settled = block_on(write_settled(&*store, &NoPauses, vec![attempt]))
+        .pop()
+        .unwrap();
     let version = applied(settled);
-    assert_eq!(get(&store, &key), Some(Versioned { value: "attempt-2".into(), version }));
+    assert_eq!(
+        get(&store, &key),
+        Some(Versioned {
+            value: "attempt-2".into(),
+            version
+        })
+    );
 }
 
 pub(crate) fn l06_a_late_arrival_is_settled_and_then_changes_nothing(fixture: impl Fixture) {
@@ -310,11 +395,19 @@ pub(crate) fn l06_a_late_arrival_is_settled_and_then_changes_nothing(fixture: im
     // The copy that is late names the same version as the one sent again: only one of them can ever apply.
     faults.next(Fault::Late);
     let attempt = put(&key, Expected::Version(first), "attempt");
-    let settled = block_on(write_settled(&*store, &NoPauses, vec![attempt])).pop().unwrap();
+    let settled = block_on(write_settled(&*store, &NoPauses, vec![attempt]))
+        .pop()
+        .unwrap();
     let second = applied(settled);
     let third = applied(write(&store, put(&key, Expected::Version(second), "third")));
     block_on(faults.arrive());
-    assert_eq!(get(&store, &key), Some(Versioned { value: "third".into(), version: third }));
+    assert_eq!(
+        get(&store, &key),
+        Some(Versioned {
+            value: "third".into(),
+            version: third
+        })
+    );
 }
 
 pub(crate) fn l06_an_attempt_that_lost_while_unknown_is_a_conflict(fixture: impl Fixture) {
@@ -322,10 +415,17 @@ pub(crate) fn l06_an_attempt_that_lost_while_unknown_is_a_conflict(fixture: impl
     let (store, key) = (fixture.store(), key(&fixture, 0));
     let first = applied(write(&store, put(&key, Expected::Absent, "first")));
     faults.next(Fault::Late);
-    assert!(matches!(write(&store, put(&key, Expected::Version(first), "mine")), Verdict::Unknown(_)));
+    assert!(matches!(
+        write(&store, put(&key, Expected::Version(first), "mine")),
+        Verdict::Unknown(_)
+    ));
     applied(write(&store, put(&key, Expected::Version(first), "theirs")));
     block_on(faults.arrive());
-    let settled = block_on(write_settled(&*store, &NoPauses, vec![put(&key, Expected::Version(first), "mine")]));
+    let settled = block_on(write_settled(
+        &*store,
+        &NoPauses,
+        vec![put(&key, Expected::Version(first), "mine")],
+    ));
     match &settled[..] {
         [Verdict::Conflict(Some(there))] => assert_eq!(there.value, "theirs"),
         other => panic!("{other:?}"),
@@ -337,7 +437,11 @@ pub(crate) fn l06_nothing_is_concluded_while_answers_stay_away(fixture: impl Fix
     let (store, key) = (fixture.store(), key(&fixture, 0));
     faults.next(Fault::Late);
     (2..100).for_each(|nth| faults.nth(nth, Fault::Refuse));
-    let settled = block_on(write_settled(&*store, &NoPauses, vec![put(&key, Expected::Absent, "mine")]));
+    let settled = block_on(write_settled(
+        &*store,
+        &NoPauses,
+        vec![put(&key, Expected::Absent, "mine")],
+    ));
     // A refusal of a copy proves nothing about the first one.
     assert!(matches!(settled[..], [Verdict::Unknown(_)]), "{settled:?}");
     block_on(faults.arrive());
@@ -348,7 +452,10 @@ pub(crate) fn a_refused_write_has_no_effect(fixture: impl Fixture) {
     let Some(faults) = fixture.faults() else { return };
     let (store, key) = (fixture.store(), key(&fixture, 0));
     faults.next(Fault::Refuse);
-    assert!(matches!(write(&store, put(&key, Expected::Absent, "mine")), Verdict::Refused(_)));
+    assert!(matches!(
+        write(&store, put(&key, Expected::Absent, "mine")),
+        Verdict::Refused(_)
+    ));
     assert_eq!(get(&store, &key), None);
 }
 

@@ -102,7 +102,10 @@ impl Faults {
     pub(super) fn on_read(&self, what: &dyn std::fmt::Display) -> Result<()> {
         if self.plan.lock().reads_fail {
             let retry = std::time::Duration::from_millis(1);
-            return Err(Error::Unavailable { what: format!("{what} cannot be read"), retry });
+            return Err(Error::Unavailable {
+                what: format!("{what} cannot be read"),
+                retry,
+            });
         }
         Ok(())
     }
@@ -113,12 +116,17 @@ impl Faults {
 }
 
 pub(super) fn lost(what: &dyn std::fmt::Display) -> Verdict {
-    Verdict::Unknown(Error::Unknown { what: format!("the answer to the write of {what} was lost") })
+    Verdict::Unknown(Error::Unknown {
+        what: format!("the answer to the write of {what} was lost"),
+    })
 }
 
 pub(super) fn refused(what: &dyn std::fmt::Display) -> Verdict {
     let retry = std::time::Duration::from_millis(1);
-    Verdict::Refused(Error::Unavailable { what: format!("the store does not take the write of {what}"), retry })
+    Verdict::Refused(Error::Unavailable {
+        what: format!("the store does not take the write of {what}"),
+        retry,
+    })
 }
 
 /// Any provider with faults: each write of a batch has its own.
@@ -130,7 +138,10 @@ pub struct Faulty<S> {
 impl<S> Faulty<S> {
     /// `store` with the faults of a plan.
     pub fn new(store: S, faults: Faults) -> Self {
-        Faulty { store: Arc::new(store), faults }
+        Faulty {
+            store: Arc::new(store),
+            faults,
+        }
     }
 }
 

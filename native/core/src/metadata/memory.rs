@@ -55,17 +55,30 @@ impl Content {
             return Verdict::Refused(error);
         }
         let Some(next) = self.last_version.checked_add(1) else {
-            return Verdict::Refused(Error::Internal { what: "a memory store has used up its versions".into() });
+            return Verdict::Refused(Error::Internal {
+                what: "a memory store has used up its versions".into(),
+            });
         };
         self.last_version = next;
-        self.values.insert(write.key, Versioned { value, version: Version(next) });
+        self.values.insert(
+            write.key,
+            Versioned {
+                value,
+                version: Version(next),
+            },
+        );
         Verdict::Applied(Version(next))
     }
 }
 
 impl MetadataStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { max_value: MAX_VALUE, ordered_scan: true, batch_atomic: true, deletes: true }
+        Capabilities {
+            max_value: MAX_VALUE,
+            ordered_scan: true,
+            batch_atomic: true,
+            deletes: true,
+        }
     }
 
     fn get(&self, key: Key) -> BoxFuture<Result<Option<Versioned>>> {
@@ -74,13 +87,20 @@ impl MetadataStore for MemoryStore {
 
     fn write(&self, batch: Vec<Write>) -> BoxFuture<Vec<Verdict>> {
         let mut content = self.content.lock();
-        Box::pin(ready(batch.into_iter().map(|write| content.apply(write)).collect::<Vec<_>>()))
+        Box::pin(ready(
+            batch.into_iter().map(|write| content.apply(write)).collect::<Vec<_>>(),
+        ))
     }
 
     fn scan(&self, from: Key, to: Key, limit: usize) -> BoxFuture<Result<Vec<(Key, Versioned)>>> {
         let found = Key::check_range(&from, &to).map(|()| {
             let content = self.content.lock();
-            content.values.range(from..to).take(limit).map(|(key, value)| (key.clone(), value.clone())).collect()
+            content
+                .values
+                .range(from..to)
+                .take(limit)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()
         });
         Box::pin(ready(found))
     }
@@ -88,7 +108,11 @@ impl MetadataStore for MemoryStore {
     fn last(&self, from: Key, to: Key) -> BoxFuture<Result<Option<(Key, Versioned)>>> {
         let found = Key::check_range(&from, &to).map(|()| {
             let content = self.content.lock();
-            content.values.range(from..to).next_back().map(|(key, value)| (key.clone(), value.clone()))
+            content
+                .values
+                .range(from..to)
+                .next_back()
+                .map(|(key, value)| (key.clone(), value.clone()))
         });
         Box::pin(ready(found))
     }
@@ -125,16 +149,25 @@ mod tests {
         }
     }
 
-    metadata_store_suite!(Memory { store: MemoryStore::new(), faults: Faults::default() });
+    metadata_store_suite!(Memory {
+        store: MemoryStore::new(),
+        faults: Faults::default()
+    });
 
     #[test]
     fn clones_share_one_store() {
         let (one, other) = (MemoryStore::new(), MemoryStore::new());
         let key = Key::cluster();
-        let write = Write { key: key.clone(), expected: Expected::Absent, value: Some("v".into()) };
+        let write = Write {
+            key: key.clone(),
+            expected: Expected::Absent,
+            value: Some("v".into()),
+        };
         let verdicts = futures::executor::block_on(one.write(vec![write]));
         assert!(matches!(verdicts[..], [Verdict::Applied(_)]));
-        assert!(futures::executor::block_on(one.clone().get(key.clone())).unwrap().is_some());
+        assert!(futures::executor::block_on(one.clone().get(key.clone()))
+            .unwrap()
+            .is_some());
         assert!(futures::executor::block_on(other.get(key)).unwrap().is_none());
     }
 }

@@ -88,7 +88,12 @@ impl PulsarMetadata {
 
 impl MetadataStore for PulsarMetadata {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { max_value: MAX_VALUE, ordered_scan: false, batch_atomic: false, deletes: false }
+        Capabilities {
+            max_value: MAX_VALUE,
+            ordered_scan: false,
+            batch_atomic: false,
+            deletes: false,
+        }
     }
 
     fn get(&self, key: Key) -> BoxFuture<Result<Option<Versioned>>> {
@@ -114,7 +119,9 @@ impl MetadataStore for PulsarMetadata {
 }
 
 fn no_scan(from: &Key) -> Error {
-    Error::Unsupported { feature: format!("ordered scans (from {from}) in the broker's metadata store") }
+    Error::Unsupported {
+        feature: format!("ordered scans (from {from}) in the broker's metadata store"),
+    }
 }
 
 /// The path of a record in the broker's store. `Unsupported` for records that do not live there.
@@ -133,15 +140,16 @@ pub fn path_of(key: &Key) -> Result<String> {
 /// only is written as `%2E`, because stores that think in directories refuse it.
 pub fn encode_name(name: &str) -> String {
     let dots = name.bytes().all(|byte| byte == b'.');
-    name.bytes().fold(String::with_capacity(name.len()), |mut encoded, byte| {
-        match byte {
-            b'.' if dots => encoded.push_str("%2E"),
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'.' => encoded.push(char::from(byte)),
-            // Writing to a string cannot fail.
-            _ => drop(write!(encoded, "%{byte:02X}")),
-        }
-        encoded
-    })
+    name.bytes()
+        .fold(String::with_capacity(name.len()), |mut encoded, byte| {
+            match byte {
+                b'.' if dots => encoded.push_str("%2E"),
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'.' => encoded.push(char::from(byte)),
+                // Writing to a string cannot fail.
+                _ => drop(write!(encoded, "%{byte:02X}")),
+            }
+            encoded
+        })
 }
 
 /// The name written by [`encode_name`]. `Corrupt` for anything else.
@@ -211,7 +219,10 @@ mod tests {
         assert_eq!(path_of(&Key::cluster()).unwrap(), "/nereus/cluster");
         assert_eq!(path_of(&Key::ledger_grant()).unwrap(), "/nereus/ledger-grant");
         let binding = Key::binding("public/default/persistent/a b-ü%").unwrap();
-        assert_eq!(path_of(&binding).unwrap(), "/nereus/bindings/public%2Fdefault%2Fpersistent%2Fa%20b-%C3%BC%25");
+        assert_eq!(
+            path_of(&binding).unwrap(),
+            "/nereus/bindings/public%2Fdefault%2Fpersistent%2Fa%20b-%C3%BC%25"
+        );
         assert_eq!(encode_name(".."), "%2E%2E");
     }
 
@@ -226,9 +237,15 @@ mod tests {
     fn a_conflict_that_cannot_be_read_is_certain_but_says_nothing_about_the_value() {
         let broker = MemoryBroker::new();
         let store = PulsarMetadata::new(Arc::new(broker.clone()));
-        let write =
-            |value: &'static str| Write { key: Key::cluster(), expected: Expected::Absent, value: Some(value.into()) };
-        assert!(matches!(block_on(store.write(vec![write("one")]))[..], [Verdict::Applied(_)]));
+        let write = |value: &'static str| Write {
+            key: Key::cluster(),
+            expected: Expected::Absent,
+            value: Some(value.into()),
+        };
+        assert!(matches!(
+            block_on(store.write(vec![write("one")]))[..],
+            [Verdict::Applied(_)]
+        ));
         broker.faults().fail_reads(true);
         match &block_on(store.write(vec![write("two")]))[..] {
             [Verdict::Refused(error)] => assert_eq!(error.code(), ErrorCode::Unavailable),
@@ -242,13 +259,20 @@ mod tests {
         let store = PulsarMetadata::new(Arc::new(broker.clone()));
         let names = ["a/b", "..", "ü"];
         for name in names {
-            let write = Write { key: Key::binding(name).unwrap(), expected: Expected::Absent, value: Some("v".into()) };
+            let write = Write {
+                key: Key::binding(name).unwrap(),
+                expected: Expected::Absent,
+                value: Some("v".into()),
+            };
             assert!(matches!(block_on(store.write(vec![write]))[..], [Verdict::Applied(_)]));
         }
         let mut listed = block_on(store.bound_names()).unwrap();
         listed.sort();
         assert_eq!(listed, ["..", "a/b", "ü"]);
-        assert!(matches!(block_on(broker.put("/nereus/bindings/%zz", "x".into(), Expected::Any)), Verdict::Applied(_)));
+        assert!(matches!(
+            block_on(broker.put("/nereus/bindings/%zz", "x".into(), Expected::Any)),
+            Verdict::Applied(_)
+        ));
         assert_eq!(block_on(store.bound_names()).unwrap_err().code(), ErrorCode::Corrupt);
     }
 

@@ -165,15 +165,23 @@ impl Record for Binding {
         if (self.state == BindingState::Active && self.activated_millis == 0)
             || (self.state == BindingState::Binding && self.activated_millis != 0)
         {
-            return Err(format!("state {:?} with activation time {}", self.state, self.activated_millis));
+            return Err(format!(
+                "state {:?} with activation time {}",
+                self.state, self.activated_millis
+            ));
         }
         if self.highest_ledger > i64::MAX as u64 {
             return Err(format!("highest ledger {} is out of range", self.highest_ledger));
         }
         if self.capabilities.len() > MAX_CAPABILITIES || !self.capabilities.windows(2).all(|p| p[0] < p[1]) {
-            return Err(format!("{} capabilities, too many or out of order", self.capabilities.len()));
+            return Err(format!(
+                "{} capabilities, too many or out of order",
+                self.capabilities.len()
+            ));
         }
-        self.capabilities.iter().try_for_each(|c| wire::check_text(c, "a capability", MAX_TEXT_BYTES))
+        self.capabilities
+            .iter()
+            .try_for_each(|c| wire::check_text(c, "a capability", MAX_TEXT_BYTES))
     }
 
     fn to_body(&self) -> Vec<u8> {
@@ -207,7 +215,10 @@ impl Record for Binding {
             state: BindingState::from_number(body.state).ok_or_else(|| unknown("state", body.state))?,
             class: StorageClass::from_number(body.class).ok_or_else(|| unknown("storage class", body.class))?,
             stream: wire::stream(&body.stream)?,
-            projection: Projection { first: VirtualLedger::new(body.first_ledger), span_bits },
+            projection: Projection {
+                first: VirtualLedger::new(body.first_ledger),
+                span_bits,
+            },
             highest_ledger: body.highest_ledger,
             profile: Profile::from_number(body.profile).ok_or_else(|| unknown("profile", body.profile))?,
             capabilities: body.capabilities,
@@ -245,7 +256,11 @@ mod tests {
                     incarnation: Incarnation::new(incarnation),
                     state,
                     class: StorageClass::Nereus,
-                    stream: if stream == StreamId::new(0) { StreamId::new(1) } else { stream },
+                    stream: if stream == StreamId::new(0) {
+                        StreamId::new(1)
+                    } else {
+                        stream
+                    },
                     projection: Projection {
                         first: VirtualLedger::new(first),
                         span_bits: SpanBits::new(span_bits).unwrap(),

@@ -62,7 +62,10 @@ impl Record for Cluster {
             return Err("no cluster name or no directory uuid".into());
         }
         if self.journal_epoch == 0 || self.format_level == 0 {
-            return Err(format!("journal epoch {} or format level {} is 0", self.journal_epoch, self.format_level));
+            return Err(format!(
+                "journal epoch {} or format level {} is 0",
+                self.journal_epoch, self.format_level
+            ));
         }
         Ok(())
     }
@@ -101,17 +104,26 @@ mod tests {
 
     record_suite!(
         Cluster,
-        ("\\PC{1,40}", 1..=u128::MAX, 1..=u64::MAX, 1..=u32::MAX, "\\PC{0,40}", any::<u128>(), any::<u64>()).prop_map(
-            |(cluster, directory, journal_epoch, format_level, holder, attempt, changed_millis)| Cluster {
-                cluster,
-                directory,
-                journal_epoch,
-                format_level,
-                holder,
-                attempt,
-                changed_millis,
-            }
+        (
+            "\\PC{1,40}",
+            1..=u128::MAX,
+            1..=u64::MAX,
+            1..=u32::MAX,
+            "\\PC{0,40}",
+            any::<u128>(),
+            any::<u64>()
         )
+            .prop_map(
+                |(cluster, directory, journal_epoch, format_level, holder, attempt, changed_millis)| Cluster {
+                    cluster,
+                    directory,
+                    journal_epoch,
+                    format_level,
+                    holder,
+                    attempt,
+                    changed_millis,
+                }
+            )
     );
 
     #[test]
@@ -126,8 +138,23 @@ mod tests {
             changed_millis: 0,
         };
         good.encode().unwrap();
-        assert!(Cluster { journal_epoch: 0, ..good.clone() }.encode().is_err());
-        assert!(Cluster { directory: 0, ..good.clone() }.encode().is_err());
-        assert!(Cluster { cluster: String::new(), ..good }.encode().is_err());
+        assert!(Cluster {
+            journal_epoch: 0,
+            ..good.clone()
+        }
+        .encode()
+        .is_err());
+        assert!(Cluster {
+            directory: 0,
+            ..good.clone()
+        }
+        .encode()
+        .is_err());
+        assert!(Cluster {
+            cluster: String::new(),
+            ..good
+        }
+        .encode()
+        .is_err());
     }
 }

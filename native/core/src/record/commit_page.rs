@@ -61,17 +61,28 @@ impl Record for CommitPage {
 
     fn check(&self) -> std::result::Result<(), String> {
         if self.commits.is_empty() || self.commits.len() > MAX_COMMITS {
-            return Err(format!("{} commits; 1 to {MAX_COMMITS} are allowed", self.commits.len()));
+            return Err(format!(
+                "{} commits; 1 to {MAX_COMMITS} are allowed",
+                self.commits.len()
+            ));
         }
         wire::check_commits_touch(&self.commits)?;
-        let bytes = self.commits.iter().try_fold(self.bytes_before, |sum, commit| sum.checked_add(commit.bytes));
+        let bytes = self
+            .commits
+            .iter()
+            .try_fold(self.bytes_before, |sum, commit| sum.checked_add(commit.bytes));
         bytes.map(drop).ok_or_else(|| "its bytes do not add up".into())
     }
 
     fn to_body(&self) -> Vec<u8> {
         let stream = self.stream.to_bytes().to_vec();
         let commits = self.commits.iter().map(WireCommit::of).collect();
-        Body { stream, commits, bytes_before: self.bytes_before }.encode_to_vec()
+        Body {
+            stream,
+            commits,
+            bytes_before: self.bytes_before,
+        }
+        .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
@@ -79,7 +90,11 @@ impl Record for CommitPage {
         Ok(CommitPage {
             stream: wire::stream(&body.stream)?,
             bytes_before: body.bytes_before,
-            commits: body.commits.into_iter().map(WireCommit::into_commit).collect::<std::result::Result<_, _>>()?,
+            commits: body
+                .commits
+                .into_iter()
+                .map(WireCommit::into_commit)
+                .collect::<std::result::Result<_, _>>()?,
         })
     }
 }
@@ -122,7 +137,11 @@ mod tests {
 
     #[test]
     fn an_empty_page_is_refused() {
-        let page = CommitPage { stream: StreamId::new(1), bytes_before: 0, commits: Vec::new() };
+        let page = CommitPage {
+            stream: StreamId::new(1),
+            bytes_before: 0,
+            commits: Vec::new(),
+        };
         assert!(page.encode().is_err());
     }
 }

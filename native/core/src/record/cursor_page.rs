@@ -89,14 +89,20 @@ impl Record for CursorPage {
     fn check(&self) -> std::result::Result<(), String> {
         let bitmap = self.bitmap()?;
         if let Some(low) = bitmap.min().filter(|low| *low < u32::from(self.chunk)) {
-            return Err(format!("the ack bitmap holds {low}, below the part that starts at {}", self.chunk));
+            return Err(format!(
+                "the ack bitmap holds {low}, below the part that starts at {}",
+                self.chunk
+            ));
         }
         for (low, words) in &self.batches {
             if *low < self.chunk {
                 return Err(format!("batch {low} lies below the part that starts at {}", self.chunk));
             }
             if words.is_empty() || words.len() > MAX_BATCH_WORDS {
-                return Err(format!("batch {low} has {} words; 1 to {MAX_BATCH_WORDS} are allowed", words.len()));
+                return Err(format!(
+                    "batch {low} has {} words; 1 to {MAX_BATCH_WORDS} are allowed",
+                    words.len()
+                ));
             }
         }
         Ok(())
@@ -110,7 +116,14 @@ impl Record for CursorPage {
             chunk: u32::from(self.chunk),
             version: self.version,
             acked: self.acked.clone(),
-            batches: self.batches.iter().map(|(l, w)| WireBatch { low: u32::from(*l), words: w.clone() }).collect(),
+            batches: self
+                .batches
+                .iter()
+                .map(|(l, w)| WireBatch {
+                    low: u32::from(*l),
+                    words: w.clone(),
+                })
+                .collect(),
         }
         .encode_to_vec()
     }
@@ -148,7 +161,10 @@ mod tests {
 
     fn bitmap(lows: impl IntoIterator<Item = u32>) -> Bytes {
         let mut bytes = Vec::new();
-        lows.into_iter().collect::<RoaringBitmap>().serialize_into(&mut bytes).unwrap();
+        lows.into_iter()
+            .collect::<RoaringBitmap>()
+            .serialize_into(&mut bytes)
+            .unwrap();
         bytes.into()
     }
 
@@ -188,7 +204,10 @@ mod tests {
 
     #[test]
     fn the_worst_bitmap_of_a_page_leaves_room_for_batches() {
-        let full = CursorPage { acked: bitmap((0..=65_535).step_by(2)), ..page() };
+        let full = CursorPage {
+            acked: bitmap((0..=65_535).step_by(2)),
+            ..page()
+        };
         assert!(full.encode().unwrap().len() < 10 * 1024);
         assert_eq!(full.bitmap().unwrap().len(), 32_768);
     }
@@ -196,12 +215,32 @@ mod tests {
     #[test]
     fn acks_outside_the_part_are_refused() {
         let refused = [
-            CursorPage { acked: bitmap([65_536]), ..page() },
-            CursorPage { acked: bitmap([5]), chunk: 6, ..page() },
-            CursorPage { batches: BTreeMap::from([(5, vec![1])]), chunk: 6, ..page() },
-            CursorPage { batches: BTreeMap::from([(5, vec![])]), ..page() },
-            CursorPage { acked: Bytes::from_static(b"no bitmap"), ..page() },
-            CursorPage { acked: [bitmap([5]), Bytes::from_static(b"x")].concat().into(), ..page() },
+            CursorPage {
+                acked: bitmap([65_536]),
+                ..page()
+            },
+            CursorPage {
+                acked: bitmap([5]),
+                chunk: 6,
+                ..page()
+            },
+            CursorPage {
+                batches: BTreeMap::from([(5, vec![1])]),
+                chunk: 6,
+                ..page()
+            },
+            CursorPage {
+                batches: BTreeMap::from([(5, vec![])]),
+                ..page()
+            },
+            CursorPage {
+                acked: Bytes::from_static(b"no bitmap"),
+                ..page()
+            },
+            CursorPage {
+                acked: [bitmap([5]), Bytes::from_static(b"x")].concat().into(),
+                ..page()
+            },
         ];
         for page in refused {
             assert!(page.encode().is_err(), "{page:?}");

@@ -9,8 +9,9 @@ use super::{wire, Key, Record, RecordType};
 use crate::error::Result;
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
-/// Most parts of pages that a root can name: at 64 KiB each that is 16 GiB of acks per cursor.
-pub const MAX_PAGES: usize = 262_144;
+/// Most parts of pages that a root can name: holes spread over at least 1.6 billion offsets. Bounded by the largest value that
+/// every provider takes.
+pub const MAX_PAGES: usize = 24_576;
 
 /// The name of one immutable page version, with what proves that it is the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +90,7 @@ struct WirePage {
 impl Record for CursorRoot {
     const TYPE: RecordType = RecordType::CursorRoot;
     const VERSION: u16 = 1;
-    const MAX_BYTES: usize = 16 * 1024 * 1024;
+    const MAX_BYTES: usize = 1024 * 1024;
 
     fn key(&self) -> Result<Key> {
         Key::cursor_root(self.stream, &self.name)
@@ -101,11 +102,17 @@ impl Record for CursorRoot {
             return Err("ack epoch 0; the first one is 1".into());
         }
         if self.pages.len() > MAX_PAGES {
-            return Err(format!("names {} pages, at most {MAX_PAGES} are allowed", self.pages.len()));
+            return Err(format!(
+                "names {} pages, at most {MAX_PAGES} are allowed",
+                self.pages.len()
+            ));
         }
         for pair in self.pages.windows(2) {
             if (pair[0].page, pair[0].chunk) >= (pair[1].page, pair[1].chunk) {
-                return Err(format!("page {} part {} is named twice or out of order", pair[1].page, pair[1].chunk));
+                return Err(format!(
+                    "page {} part {} is named twice or out of order",
+                    pair[1].page, pair[1].chunk
+                ));
             }
         }
         if let Some(last) = self.pages.last().filter(|last| last.page > Offset::MAX.get() >> 16) {
@@ -140,7 +147,13 @@ impl Record for CursorRoot {
         let body: Body = wire::body(body)?;
         let page = |p: &WirePage| {
             let chunk = u16::try_from(p.chunk).map_err(|_| format!("page {} has a part {}", p.page, p.chunk))?;
-            Ok(PageName { page: p.page, chunk, version: p.version, bytes: p.bytes, crc32c: p.crc32c })
+            Ok(PageName {
+                page: p.page,
+                chunk,
+                version: p.version,
+                bytes: p.bytes,
+                crc32c: p.crc32c,
+            })
         };
         Ok(CursorRoot {
             stream: wire::stream(&body.stream)?,
@@ -151,7 +164,11 @@ impl Record for CursorRoot {
             position_properties: body.position_properties,
             cursor_properties: body.cursor_properties,
             created_millis: body.created_millis,
-            pages: body.pages.iter().map(page).collect::<std::result::Result<_, String>>()?,
+            pages: body
+                .pages
+                .iter()
+                .map(page)
+                .collect::<std::result::Result<_, String>>()?,
         })
     }
 }
@@ -165,7 +182,13 @@ mod tests {
 
     fn roots() -> impl Strategy<Value = CursorRoot> {
         let places = prop::collection::btree_set((0..=Offset::MAX.get() >> 16, any::<u16>()), 0..9);
-        let page = |((page, chunk), version)| PageName { page, chunk, version, bytes: 7, crc32c: 9 };
+        let page = |((page, chunk), version)| PageName {
+            page,
+            chunk,
+            version,
+            bytes: 7,
+            crc32c: 9,
+        };
         let pages = (places, any::<u64>()).prop_map(move |(places, version): (BTreeSet<_>, _)| {
             places.into_iter().zip(std::iter::repeat(version)).map(page).collect()
         });
@@ -173,19 +196,27 @@ mod tests {
             prop::collection::btree_map("\\PC{0,9}", any::<i64>(), 0..5),
             prop::collection::btree_map("\\PC{0,9}", "\\PC{0,9}", 0..5),
         );
-        (streams(), names(), (any::<u64>(), 1..=u64::MAX, any::<u64>()), offsets(), properties, pages).prop_map(
-            |(stream, name, (epoch, ack_epoch, created_millis), mark_delete_end, properties, pages)| CursorRoot {
-                stream,
-                name,
-                owner_epoch: OwnerEpoch::new(epoch),
-                ack_epoch,
-                mark_delete_end,
-                position_properties: properties.0,
-                cursor_properties: properties.1,
-                created_millis,
-                pages,
-            },
+        (
+            streams(),
+            names(),
+            (any::<u64>(), 1..=u64::MAX, any::<u64>()),
+            offsets(),
+            properties,
+            pages,
         )
+            .prop_map(
+                |(stream, name, (epoch, ack_epoch, created_millis), mark_delete_end, properties, pages)| CursorRoot {
+                    stream,
+                    name,
+                    owner_epoch: OwnerEpoch::new(epoch),
+                    ack_epoch,
+                    mark_delete_end,
+                    position_properties: properties.0,
+                    cursor_properties: properties.1,
+                    created_millis,
+                    pages,
+                },
+            )
     }
 
     record_suite!(CursorRoot, roots());

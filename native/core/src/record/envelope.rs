@@ -39,13 +39,23 @@ pub fn seal(record: RecordType, version: u16, body: &[u8]) -> Bytes {
 /// Opens an envelope that must hold a `record` in a format up to `newest`. Errors name record and key.
 pub fn open<'a>(record: RecordType, newest: u16, key: &Key, raw: &'a [u8]) -> Result<Opened<'a>> {
     let corrupt = |detail: String| {
-        Err(Error::Corrupt { what: format!("record {}", record.name()), place: format!("key {key}"), detail })
+        Err(Error::Corrupt {
+            what: format!("record {}", record.name()),
+            place: format!("key {key}"),
+            detail,
+        })
     };
     let Some((header, body)) = raw.split_at_checked(HEADER_BYTES) else {
-        return corrupt(format!("{} bytes are too few for the envelope of {HEADER_BYTES}", raw.len()));
+        return corrupt(format!(
+            "{} bytes are too few for the envelope of {HEADER_BYTES}",
+            raw.len()
+        ));
     };
     if header[0] != MAGIC {
-        return corrupt(format!("starts with byte {:#04x} where every record starts with {MAGIC:#04x}", header[0]));
+        return corrupt(format!(
+            "starts with byte {:#04x} where every record starts with {MAGIC:#04x}",
+            header[0]
+        ));
     }
     let length = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
     if usize::try_from(length) != Ok(body.len()) {

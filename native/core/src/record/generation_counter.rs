@@ -45,7 +45,12 @@ impl Record for GenerationCounter {
 
     fn to_body(&self) -> Vec<u8> {
         let stream = self.stream.to_bytes().to_vec();
-        Body { stream, view: u32::from(self.view.number()), next: self.next.get() }.encode_to_vec()
+        Body {
+            stream,
+            view: u32::from(self.view.number()),
+            next: self.next.get(),
+        }
+        .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
@@ -74,8 +79,11 @@ mod tests {
 
     #[test]
     fn l09_generation_0_is_never_handed_out() {
-        let counter =
-            GenerationCounter { stream: StreamId::new(1), view: ReadView::Committed, next: Generation::new(0) };
+        let counter = GenerationCounter {
+            stream: StreamId::new(1),
+            view: ReadView::Committed,
+            next: Generation::new(0),
+        };
         assert!(counter.encode().is_err());
     }
 }

@@ -108,7 +108,10 @@ impl Record for GenerationIndex {
         }
         let made = self.generation.get() > 0;
         if made != self.digest.is_some() || made != self.source.is_some() {
-            return Err(format!("generation {}: digest and sources belong to generations from 1 on", self.generation));
+            return Err(format!(
+                "generation {}: digest and sources belong to generations from 1 on",
+                self.generation
+            ));
         }
         match self.source {
             Some(source) if source.commits == 0 => Err("made from no commits".into()),
@@ -151,7 +154,9 @@ impl Record for GenerationIndex {
             3 => GenerationState::Retired,
             other => return Err(format!("no state has number {other}")),
         };
-        let digest = body.digest.map(|d| d.try_into().map_err(|_| "the digest is not 32 bytes long".to_owned()));
+        let digest = body
+            .digest
+            .map(|d| d.try_into().map_err(|_| "the digest is not 32 bytes long".to_owned()));
         let source = body.source.map(|source| {
             Ok::<_, String>(SourceSnapshot {
                 task: TaskId::from_bytes(wire::id16(&source.task, "the task id")?),
@@ -188,29 +193,39 @@ mod tests {
         ];
         let source = (tasks(), any::<u128>(), any::<u128>(), 1..=u64::MAX, any::<u32>());
         let range = (0u64..1 << 40, 1u64..1 << 20);
-        (streams(), views(), range, 0u64..4, states, targets(), any::<[u8; 32]>(), source).prop_map(
-            |(stream, view, (start, count), generation, state, target, digest, source)| {
-                let made = generation > 0;
-                let source = SourceSnapshot {
-                    task: source.0,
-                    first_commit: CommitId::new(source.1),
-                    last_commit: CommitId::new(source.2),
-                    commits: source.3,
-                    crc32c: source.4,
-                };
-                GenerationIndex {
-                    stream,
-                    view,
-                    start: Offset::new(start),
-                    end: Offset::new(start + count),
-                    generation: Generation::new(generation),
-                    state,
-                    target,
-                    digest: made.then_some(digest),
-                    source: made.then_some(source),
-                }
-            },
+        (
+            streams(),
+            views(),
+            range,
+            0u64..4,
+            states,
+            targets(),
+            any::<[u8; 32]>(),
+            source,
         )
+            .prop_map(
+                |(stream, view, (start, count), generation, state, target, digest, source)| {
+                    let made = generation > 0;
+                    let source = SourceSnapshot {
+                        task: source.0,
+                        first_commit: CommitId::new(source.1),
+                        last_commit: CommitId::new(source.2),
+                        commits: source.3,
+                        crc32c: source.4,
+                    };
+                    GenerationIndex {
+                        stream,
+                        view,
+                        start: Offset::new(start),
+                        end: Offset::new(start + count),
+                        generation: Generation::new(generation),
+                        state,
+                        target,
+                        digest: made.then_some(digest),
+                        source: made.then_some(source),
+                    }
+                },
+            )
     }
 
     record_suite!(GenerationIndex, indexes());

@@ -15,7 +15,9 @@ use crate::commit::{Commit, ReadTarget, StreamHead};
 use crate::types::*;
 
 fn directory(version: u16) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("v{version}"))
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(format!("v{version}"))
 }
 
 fn commit(id: u128, start: u64, count: u32) -> Commit {
@@ -26,7 +28,11 @@ fn commit(id: u128, start: u64, count: u32) -> Commit {
         bytes: 1000 * u64::from(count),
         messages: 3 * u64::from(count),
         append_millis: 1_700_000_000_000 + start,
-        target: ReadTarget::Journal { segment: 7, position: 4096 * (start + 1), length: 1024 * u64::from(count) },
+        target: ReadTarget::Journal {
+            segment: 7,
+            position: 4096 * (start + 1),
+            length: 1024 * u64::from(count),
+        },
         crc32c: 0xdead_0000 + count,
     }
 }
@@ -64,7 +70,13 @@ fn cursor_root() -> CursorRoot {
         position_properties: BTreeMap::from([("#pulsar.internal.key".to_owned(), -1i64)]),
         cursor_properties: BTreeMap::from([("team".to_owned(), "money".to_owned())]),
         created_millis: 1_690_000_000_001,
-        pages: vec![PageName { page: 1, chunk: 0, version: 12, bytes: 300, crc32c: 0x0102_0304 }],
+        pages: vec![PageName {
+            page: 1,
+            chunk: 0,
+            version: 12,
+            bytes: 300,
+            crc32c: 0x0102_0304,
+        }],
     }
 }
 
@@ -90,7 +102,10 @@ fn binding() -> Binding {
         state: BindingState::Tombstone,
         class: StorageClass::Nereus,
         stream: STREAM,
-        projection: Projection { first: VirtualLedger::new((1 << 32) + 9), span_bits: SpanBits::DEFAULT },
+        projection: Projection {
+            first: VirtualLedger::new((1 << 32) + 9),
+            span_bits: SpanBits::DEFAULT,
+        },
         highest_ledger: (1 << 32) + 10,
         profile: Profile::LocalWalAsyncObject,
         capabilities: vec!["batch-index-ack".into()],
@@ -124,7 +139,11 @@ fn index() -> GenerationIndex {
 }
 
 fn target() -> TargetId {
-    TargetId { physical: PhysicalId::Object("00/task-77.parquet".into()), position: 4, length: 8192 }
+    TargetId {
+        physical: PhysicalId::Object("00/task-77.parquet".into()),
+        position: 4,
+        length: 8192,
+    }
 }
 
 fn task() -> Task {
@@ -134,7 +153,12 @@ fn task() -> Task {
         state: TaskState::Frozen,
         attempt: 1,
         target: "00/task-77.parquet".into(),
-        parts: vec![TaskPart { stream: STREAM, view: ReadView::Committed, generation: Generation::new(3), sources }],
+        parts: vec![TaskPart {
+            stream: STREAM,
+            view: ReadView::Committed,
+            generation: Generation::new(3),
+            sources,
+        }],
         created_millis: 1_700_000_100_000,
     }
 }
@@ -171,8 +195,14 @@ fn samples() -> Vec<Sample> {
     };
     let first = VirtualLedger::FIRST.get();
     let needs = vec![
-        Need { kind: NeedKind::Stream, holder: STREAM.to_string() },
-        Need { kind: NeedKind::Task, holder: TaskId::new(0x77).to_string() },
+        Need {
+            kind: NeedKind::Stream,
+            holder: STREAM.to_string(),
+        },
+        Need {
+            kind: NeedKind::Task,
+            holder: TaskId::new(0x77).to_string(),
+        },
     ];
     vec![
         sample(Cluster {
@@ -209,7 +239,11 @@ fn samples() -> Vec<Sample> {
             reason: TrimReason::Entries,
         }),
         sample(index()),
-        sample(GenerationCounter { stream: STREAM, view: ReadView::TopicCompacted, next: Generation::new(4) }),
+        sample(GenerationCounter {
+            stream: STREAM,
+            view: ReadView::TopicCompacted,
+            next: Generation::new(4),
+        }),
         sample(Quarantine {
             stream: STREAM,
             target: target(),
@@ -220,7 +254,12 @@ fn samples() -> Vec<Sample> {
         sample(cursor_root()),
         sample(cursor_page()),
         sample(task()),
-        sample(PhysicalRoot { id: PhysicalId::Segment(7), state: RootState::Active, needs, marked_millis: 0 }),
+        sample(PhysicalRoot {
+            id: PhysicalId::Segment(7),
+            state: RootState::Active,
+            needs,
+            marked_millis: 0,
+        }),
     ]
 }
 

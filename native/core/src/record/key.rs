@@ -33,19 +33,55 @@ pub struct Key(Bytes);
 )]
 pub enum KeyParts {
     Cluster,
-    Binding { name: String },
+    Binding {
+        name: String,
+    },
     LedgerGrant,
-    StreamHead { stream: StreamId },
-    StreamProperties { stream: StreamId },
-    CommitPage { stream: StreamId, first: Offset },
-    TrimMark { stream: StreamId, offset: Offset },
-    GenerationIndex { stream: StreamId, view: ReadView, end: Offset, generation: Generation },
-    GenerationCounter { stream: StreamId, view: ReadView },
-    Quarantine { stream: StreamId, target: TargetId },
-    CursorRoot { stream: StreamId, name: String },
-    CursorPage { stream: StreamId, name: String, page: u64, chunk: u16, version: u64 },
-    Task { task: TaskId },
-    PhysicalRoot { root: PhysicalId },
+    StreamHead {
+        stream: StreamId,
+    },
+    StreamProperties {
+        stream: StreamId,
+    },
+    CommitPage {
+        stream: StreamId,
+        first: Offset,
+    },
+    TrimMark {
+        stream: StreamId,
+        offset: Offset,
+    },
+    GenerationIndex {
+        stream: StreamId,
+        view: ReadView,
+        end: Offset,
+        generation: Generation,
+    },
+    GenerationCounter {
+        stream: StreamId,
+        view: ReadView,
+    },
+    Quarantine {
+        stream: StreamId,
+        target: TargetId,
+    },
+    CursorRoot {
+        stream: StreamId,
+        name: String,
+    },
+    CursorPage {
+        stream: StreamId,
+        name: String,
+        page: u64,
+        chunk: u16,
+        version: u64,
+    },
+    Task {
+        task: TaskId,
+    },
+    PhysicalRoot {
+        root: PhysicalId,
+    },
 }
 
 /// The kinds whose keys begin with a stream id: everything that hangs on a stream.
@@ -89,12 +125,16 @@ impl Key {
 
     /// The page of folded commits that starts at `first`. Changed only through `commit::Log`.
     pub fn commit_page(stream: StreamId, first: Offset) -> Key {
-        Builder::of_stream(RecordType::CommitPage, stream).number(first.get()).key()
+        Builder::of_stream(RecordType::CommitPage, stream)
+            .number(first.get())
+            .key()
     }
 
     /// The mark at which retention may stop: everything below `offset` goes together.
     pub fn trim_mark(stream: StreamId, offset: Offset) -> Key {
-        Builder::of_stream(RecordType::TrimMark, stream).number(offset.get()).key()
+        Builder::of_stream(RecordType::TrimMark, stream)
+            .number(offset.get())
+            .key()
     }
 
     /// One generation of the range that ends before `end`. Ordered by end, so that the first key at or past
@@ -106,7 +146,9 @@ impl Key {
 
     /// The next generation number of a view.
     pub fn generation_counter(stream: StreamId, view: ReadView) -> Key {
-        Builder::of_stream(RecordType::GenerationCounter, stream).byte(view.number()).key()
+        Builder::of_stream(RecordType::GenerationCounter, stream)
+            .byte(view.number())
+            .key()
     }
 
     /// The quarantine of one target of a stream. `Invalid` for a bad object name.
@@ -117,7 +159,9 @@ impl Key {
 
     /// The committed state of a cursor. `Invalid` for an empty or over-long name.
     pub fn cursor_root(stream: StreamId, name: &str) -> Result<Key> {
-        Ok(Builder::of_stream(RecordType::CursorRoot, stream).name("cursor", name)?.key())
+        Ok(Builder::of_stream(RecordType::CursorRoot, stream)
+            .name("cursor", name)?
+            .key())
     }
 
     /// One immutable version of a part of a cursor's acks: page number, low 16 bits of the first offset of the part, version.
@@ -149,17 +193,27 @@ impl Key {
 
     /// All index records of one view, ascending by end offset.
     pub fn generation_range(stream: StreamId, view: ReadView) -> (Key, Key) {
-        Builder::of_stream(RecordType::GenerationIndex, stream).byte(view.number()).key().prefixed()
+        Builder::of_stream(RecordType::GenerationIndex, stream)
+            .byte(view.number())
+            .key()
+            .prefixed()
     }
 
     /// All page versions of one cursor.
     pub fn cursor_page_range(stream: StreamId, name: &str) -> Result<(Key, Key)> {
-        Ok(Builder::of_stream(RecordType::CursorPage, stream).name("cursor", name)?.key().prefixed())
+        Ok(Builder::of_stream(RecordType::CursorPage, stream)
+            .name("cursor", name)?
+            .key()
+            .prefixed())
     }
 
     /// Whether a scan of `from..to` stays inside one `<kind>/<stream>` (or one kind without streams), as providers promise.
     pub fn check_range(from: &Key, to: &Key) -> Result<()> {
-        let invalid = |why: &str| Err(Error::Invalid { what: format!("scan from {from} to {to}: {why}") });
+        let invalid = |why: &str| {
+            Err(Error::Invalid {
+                what: format!("scan from {from} to {to}: {why}"),
+            })
+        };
         let Some(kind) = from.kind() else {
             return invalid("the lower bound is of no known kind");
         };
@@ -211,10 +265,12 @@ impl Key {
     /// Takes the key apart. `Corrupt` says at which byte it stops making sense; so do bounds of ranges.
     pub fn parse(&self) -> Result<KeyParts> {
         let mut reader = Reader { bytes: &self.0, at: 0 };
-        let parts = reader.parts().and_then(|parts| match reader.bytes.len().saturating_sub(reader.at) {
-            0 => Ok(parts),
-            rest => Err(format!("{rest} bytes too many")),
-        });
+        let parts = reader
+            .parts()
+            .and_then(|parts| match reader.bytes.len().saturating_sub(reader.at) {
+                0 => Ok(parts),
+                rest => Err(format!("{rest} bytes too many")),
+            });
         parts.map_err(|detail| Error::Corrupt {
             what: "a key".into(),
             place: format!("byte {} of {}", reader.at, hex(&self.0)),
@@ -258,13 +314,24 @@ impl fmt::Display for Key {
             Ok(KeyParts::CommitPage { stream, first: offset } | KeyParts::TrimMark { stream, offset }) => {
                 write!(f, "{name}/{stream}/{offset}")
             }
-            Ok(KeyParts::GenerationIndex { stream, view, end, generation }) => {
+            Ok(KeyParts::GenerationIndex {
+                stream,
+                view,
+                end,
+                generation,
+            }) => {
                 write!(f, "{name}/{stream}/{view}/{end}/{generation}")
             }
             Ok(KeyParts::GenerationCounter { stream, view }) => write!(f, "{name}/{stream}/{view}"),
             Ok(KeyParts::Quarantine { stream, target }) => write!(f, "{name}/{stream}/{target}"),
             Ok(KeyParts::CursorRoot { stream, name: cursor }) => write!(f, "{name}/{stream}/{cursor}"),
-            Ok(KeyParts::CursorPage { stream, name: cursor, page, chunk, version }) => {
+            Ok(KeyParts::CursorPage {
+                stream,
+                name: cursor,
+                page,
+                chunk,
+                version,
+            }) => {
                 write!(f, "{name}/{stream}/{cursor}/{page}/{chunk}/{version}")
             }
             Ok(KeyParts::Task { task }) => write!(f, "{name}/{task}"),
@@ -352,15 +419,24 @@ impl Reader<'_> {
             RecordType::LedgerGrant => KeyParts::LedgerGrant,
             RecordType::StreamHead => KeyParts::StreamHead { stream: self.stream()? },
             RecordType::StreamProperties => KeyParts::StreamProperties { stream: self.stream()? },
-            RecordType::CommitPage => KeyParts::CommitPage { stream: self.stream()?, first: self.offset()? },
-            RecordType::TrimMark => KeyParts::TrimMark { stream: self.stream()?, offset: self.offset()? },
+            RecordType::CommitPage => KeyParts::CommitPage {
+                stream: self.stream()?,
+                first: self.offset()?,
+            },
+            RecordType::TrimMark => KeyParts::TrimMark {
+                stream: self.stream()?,
+                offset: self.offset()?,
+            },
             RecordType::GenerationIndex => KeyParts::GenerationIndex {
                 stream: self.stream()?,
                 view: self.view()?,
                 end: self.offset()?,
                 generation: Generation::new(self.number("generation")?),
             },
-            RecordType::GenerationCounter => KeyParts::GenerationCounter { stream: self.stream()?, view: self.view()? },
+            RecordType::GenerationCounter => KeyParts::GenerationCounter {
+                stream: self.stream()?,
+                view: self.view()?,
+            },
             RecordType::Quarantine => KeyParts::Quarantine {
                 stream: self.stream()?,
                 target: TargetId {
@@ -369,7 +445,10 @@ impl Reader<'_> {
                     length: self.number("length")?,
                 },
             },
-            RecordType::CursorRoot => KeyParts::CursorRoot { stream: self.stream()?, name: self.name()? },
+            RecordType::CursorRoot => KeyParts::CursorRoot {
+                stream: self.stream()?,
+                name: self.name()?,
+            },
             RecordType::CursorPage => KeyParts::CursorPage {
                 stream: self.stream()?,
                 name: self.name()?,
@@ -377,7 +456,9 @@ impl Reader<'_> {
                 chunk: u16::from_be_bytes(self.array("chunk")?),
                 version: self.number("version")?,
             },
-            RecordType::Task => KeyParts::Task { task: TaskId::from_bytes(self.array("task id")?) },
+            RecordType::Task => KeyParts::Task {
+                task: TaskId::from_bytes(self.array("task id")?),
+            },
             RecordType::PhysicalRoot => KeyParts::PhysicalRoot { root: self.physical()? },
         })
     }

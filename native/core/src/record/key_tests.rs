@@ -14,13 +14,25 @@ fn parts() -> impl Strategy<Value = KeyParts> {
         streams().prop_map(|stream| KeyParts::StreamProperties { stream }),
         (streams(), offsets()).prop_map(|(stream, first)| KeyParts::CommitPage { stream, first }),
         (streams(), offsets()).prop_map(|(stream, offset)| KeyParts::TrimMark { stream, offset }),
-        (streams(), views(), offsets(), generations)
-            .prop_map(|(stream, view, end, generation)| KeyParts::GenerationIndex { stream, view, end, generation }),
+        (streams(), views(), offsets(), generations).prop_map(|(stream, view, end, generation)| {
+            KeyParts::GenerationIndex {
+                stream,
+                view,
+                end,
+                generation,
+            }
+        }),
         (streams(), views()).prop_map(|(stream, view)| KeyParts::GenerationCounter { stream, view }),
         (streams(), targets()).prop_map(|(stream, target)| KeyParts::Quarantine { stream, target }),
         (streams(), names()).prop_map(|(stream, name)| KeyParts::CursorRoot { stream, name }),
         (streams(), names(), any::<u64>(), any::<u16>(), any::<u64>()).prop_map(
-            |(stream, name, page, chunk, version)| KeyParts::CursorPage { stream, name, page, chunk, version }
+            |(stream, name, page, chunk, version)| KeyParts::CursorPage {
+                stream,
+                name,
+                page,
+                chunk,
+                version
+            }
         ),
         tasks().prop_map(|task| KeyParts::Task { task }),
         physical_ids().prop_map(|root| KeyParts::PhysicalRoot { root }),
@@ -36,15 +48,22 @@ fn key_of(parts: &KeyParts) -> Key {
         KeyParts::StreamProperties { stream } => Key::stream_properties(*stream),
         KeyParts::CommitPage { stream, first } => Key::commit_page(*stream, *first),
         KeyParts::TrimMark { stream, offset } => Key::trim_mark(*stream, *offset),
-        KeyParts::GenerationIndex { stream, view, end, generation } => {
-            Key::generation_index(*stream, *view, *end, *generation)
-        }
+        KeyParts::GenerationIndex {
+            stream,
+            view,
+            end,
+            generation,
+        } => Key::generation_index(*stream, *view, *end, *generation),
         KeyParts::GenerationCounter { stream, view } => Key::generation_counter(*stream, *view),
         KeyParts::Quarantine { stream, target } => Key::quarantine(*stream, target).unwrap(),
         KeyParts::CursorRoot { stream, name } => Key::cursor_root(*stream, name).unwrap(),
-        KeyParts::CursorPage { stream, name, page, chunk, version } => {
-            Key::cursor_page(*stream, name, *page, *chunk, *version).unwrap()
-        }
+        KeyParts::CursorPage {
+            stream,
+            name,
+            page,
+            chunk,
+            version,
+        } => Key::cursor_page(*stream, name, *page, *chunk, *version).unwrap(),
         KeyParts::Task { task } => Key::task(*task),
         KeyParts::PhysicalRoot { root } => Key::physical_root(root).unwrap(),
     }
@@ -159,14 +178,23 @@ fn bad_names_are_refused_by_name() {
     }
     let longest = Key::cursor_page(StreamId::new(1), &"\0".repeat(MAX_NAME_BYTES), 1, 2, 3).unwrap();
     assert!(longest.as_bytes().len() <= MAX_KEY_BYTES);
-    assert_eq!(longest.parse().unwrap(), Key::from_bytes(longest.to_bytes()).unwrap().parse().unwrap());
+    assert_eq!(
+        longest.parse().unwrap(),
+        Key::from_bytes(longest.to_bytes()).unwrap().parse().unwrap()
+    );
 }
 
 #[test]
 fn keys_show_as_paths() {
     let stream = StreamId::new(0xab);
-    assert_eq!(Key::commit_page(stream, Offset::new(7)).to_string(), format!("CommitPage/{stream}/7"));
-    assert_eq!(Key::binding("public/default/persistent/t").unwrap().to_string(), "Binding/public/default/persistent/t");
+    assert_eq!(
+        Key::commit_page(stream, Offset::new(7)).to_string(),
+        format!("CommitPage/{stream}/7")
+    );
+    assert_eq!(
+        Key::binding("public/default/persistent/t").unwrap().to_string(),
+        "Binding/public/default/persistent/t"
+    );
     let (from, _) = Key::stream_range(RecordType::CommitPage, stream);
     assert!(from.to_string().starts_with("CommitPage?12"), "{from}");
 }

@@ -72,13 +72,19 @@ impl Record for LedgerGrant {
             return Err(format!("the next id {} is outside the range of granted ids", self.next));
         }
         if self.grants.len() > REMEMBERED {
-            return Err(format!("remembers {} grants, at most {REMEMBERED} are allowed", self.grants.len()));
+            return Err(format!(
+                "remembers {} grants, at most {REMEMBERED} are allowed",
+                self.grants.len()
+            ));
         }
         let ends = self.grants.iter().skip(1).map(|g| g.first).chain([self.next]);
         for (grant, end) in self.grants.iter().zip(ends) {
             wire::check_text(&grant.holder, "a holder", MAX_HOLDER_BYTES)?;
             if grant.first < VirtualLedger::FIRST || grant.end <= grant.first || grant.end != end {
-                return Err(format!("the grant {}..{} is empty or not followed by {end}", grant.first, grant.end));
+                return Err(format!(
+                    "the grant {}..{} is empty or not followed by {end}",
+                    grant.first, grant.end
+                ));
             }
         }
         Ok(())
@@ -92,7 +98,11 @@ impl Record for LedgerGrant {
             attempt: grant.attempt.to_be_bytes().to_vec(),
             granted_millis: grant.granted_millis,
         };
-        Body { next: self.next.get(), grants: self.grants.iter().map(wire_grant).collect() }.encode_to_vec()
+        Body {
+            next: self.next.get(),
+            grants: self.grants.iter().map(wire_grant).collect(),
+        }
+        .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
@@ -108,7 +118,11 @@ impl Record for LedgerGrant {
         };
         Ok(LedgerGrant {
             next: VirtualLedger::new(body.next),
-            grants: body.grants.into_iter().map(grant).collect::<std::result::Result<_, String>>()?,
+            grants: body
+                .grants
+                .into_iter()
+                .map(grant)
+                .collect::<std::result::Result<_, String>>()?,
         })
     }
 }
@@ -125,7 +139,13 @@ mod tests {
             let grants = grants.into_iter().map(|(count, holder, attempt, granted_millis)| {
                 let first = next;
                 next = first.checked_add(count).unwrap();
-                Grant { first, end: next, holder, attempt, granted_millis }
+                Grant {
+                    first,
+                    end: next,
+                    holder,
+                    attempt,
+                    granted_millis,
+                }
             });
             let grants = grants.collect();
             LedgerGrant { next, grants }

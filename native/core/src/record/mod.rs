@@ -133,11 +133,17 @@ pub trait Record: Sized {
     /// The bytes to store. `Invalid` when an invariant does not hold or the bound is exceeded: nothing is stored that
     /// `decode` would refuse.
     fn encode(&self) -> Result<Bytes> {
-        let invalid = |detail: String| Error::Invalid { what: format!("record {}: {detail}", Self::TYPE.name()) };
+        let invalid = |detail: String| Error::Invalid {
+            what: format!("record {}: {detail}", Self::TYPE.name()),
+        };
         self.check().map_err(invalid)?;
         let sealed = envelope::seal(Self::TYPE, Self::VERSION, &self.to_body());
         if sealed.len() > Self::MAX_BYTES {
-            return Err(invalid(format!("{} bytes, at most {} are allowed", sealed.len(), Self::MAX_BYTES)));
+            return Err(invalid(format!(
+                "{} bytes, at most {} are allowed",
+                sealed.len(),
+                Self::MAX_BYTES
+            )));
         }
         Ok(sealed)
     }
@@ -150,7 +156,11 @@ pub trait Record: Sized {
             detail,
         };
         if raw.len() > Self::MAX_BYTES {
-            return Err(corrupt(format!("{} bytes, at most {} are allowed", raw.len(), Self::MAX_BYTES)));
+            return Err(corrupt(format!(
+                "{} bytes, at most {} are allowed",
+                raw.len(),
+                Self::MAX_BYTES
+            )));
         }
         let opened = envelope::open(Self::TYPE, Self::VERSION, key, raw)?;
         let record = Self::from_body(opened.version, opened.body).map_err(corrupt)?;
@@ -198,7 +208,12 @@ mod tests {
         for (index, (t, name)) in RecordType::ALL.iter().enumerate() {
             assert_eq!(RecordType::from_number(t.number()), Some(*t));
             assert_eq!(t.name(), *name);
-            assert!(RecordType::ALL[index + 1..].iter().all(|(other, _)| other.number() > t.number()), "{name}");
+            assert!(
+                RecordType::ALL[index + 1..]
+                    .iter()
+                    .all(|(other, _)| other.number() > t.number()),
+                "{name}"
+            );
         }
         assert_eq!(RecordType::from_number(0), None);
         assert_eq!(RecordType::from_number(0xff), None);

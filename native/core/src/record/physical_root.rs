@@ -97,7 +97,9 @@ impl Record for PhysicalRoot {
         if (self.state == RootState::Active) != (self.marked_millis == 0) {
             return Err(format!("state {:?} with mark time {}", self.state, self.marked_millis));
         }
-        self.needs.iter().try_for_each(|need| wire::check_text(&need.holder, "a holder", MAX_HOLDER_BYTES))
+        self.needs
+            .iter()
+            .try_for_each(|need| wire::check_text(&need.holder, "a holder", MAX_HOLDER_BYTES))
     }
 
     fn to_body(&self) -> Vec<u8> {
@@ -114,10 +116,19 @@ impl Record for PhysicalRoot {
                 NeedKind::Task => 3,
                 NeedKind::Reader => 4,
             };
-            WireNeed { kind, holder: need.holder.clone() }
+            WireNeed {
+                kind,
+                holder: need.holder.clone(),
+            }
         };
         let needs = self.needs.iter().map(wire_need).collect();
-        Body { id: Some(self.id.to_wire()), state, needs, marked_millis: self.marked_millis }.encode_to_vec()
+        Body {
+            id: Some(self.id.to_wire()),
+            state,
+            needs,
+            marked_millis: self.marked_millis,
+        }
+        .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
@@ -137,12 +148,19 @@ impl Record for PhysicalRoot {
                 4 => NeedKind::Reader,
                 other => return Err(format!("no need has number {other}")),
             };
-            Ok(Need { kind, holder: need.holder })
+            Ok(Need {
+                kind,
+                holder: need.holder,
+            })
         };
         Ok(PhysicalRoot {
             id: PhysicalId::from_wire(body.id)?,
             state,
-            needs: body.needs.into_iter().map(need).collect::<std::result::Result<_, String>>()?,
+            needs: body
+                .needs
+                .into_iter()
+                .map(need)
+                .collect::<std::result::Result<_, String>>()?,
             marked_millis: body.marked_millis,
         })
     }
@@ -167,17 +185,25 @@ mod tests {
             Just(RootState::Deleting),
             Just(RootState::Deleted),
         ];
-        (physical_ids(), states, prop::collection::btree_set(need, 0..5), 1..=u64::MAX).prop_map(
-            |(id, state, needs, marked)| {
+        (
+            physical_ids(),
+            states,
+            prop::collection::btree_set(need, 0..5),
+            1..=u64::MAX,
+        )
+            .prop_map(|(id, state, needs, marked)| {
                 let active = state == RootState::Active;
                 PhysicalRoot {
                     id,
                     state,
-                    needs: if active { needs.into_iter().collect() } else { Vec::new() },
+                    needs: if active {
+                        needs.into_iter().collect()
+                    } else {
+                        Vec::new()
+                    },
                     marked_millis: if active { 0 } else { marked },
                 }
-            },
-        )
+            })
     }
 
     record_suite!(PhysicalRoot, roots());

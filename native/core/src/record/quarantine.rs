@@ -83,15 +83,31 @@ mod tests {
 
     record_suite!(
         Quarantine,
-        (streams(), targets(), "\\PC{0,40}", any::<u64>(), "\\PC{0,40}")
-            .prop_map(|(stream, target, reason, at_millis, by)| Quarantine { stream, target, reason, at_millis, by })
+        (streams(), targets(), "\\PC{0,40}", any::<u64>(), "\\PC{0,40}").prop_map(
+            |(stream, target, reason, at_millis, by)| Quarantine {
+                stream,
+                target,
+                reason,
+                at_millis,
+                by
+            }
+        )
     );
 
     #[test]
     fn a_target_without_bytes_is_refused() {
-        let target = TargetId { physical: super::super::PhysicalId::Segment(1), position: 1, length: 0 };
-        let quarantine =
-            Quarantine { stream: StreamId::new(1), target, reason: String::new(), at_millis: 1, by: String::new() };
+        let target = TargetId {
+            physical: super::super::PhysicalId::Segment(1),
+            position: 1,
+            length: 0,
+        };
+        let quarantine = Quarantine {
+            stream: StreamId::new(1),
+            target,
+            reason: String::new(),
+            at_millis: 1,
+            by: String::new(),
+        };
         assert!(quarantine.encode().is_err());
     }
 }

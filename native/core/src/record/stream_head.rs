@@ -60,7 +60,10 @@ impl Record for StreamHead {
         wire::check_text(&self.owner, "the owner", MAX_OWNER_BYTES)?;
         wire::check_offset(self.end, "the committed end")?;
         if self.incarnation.get() == 0 || self.version.get() == 0 {
-            return Err(format!("incarnation {} or version {} is 0", self.incarnation, self.version));
+            return Err(format!(
+                "incarnation {} or version {} is 0",
+                self.incarnation, self.version
+            ));
         }
         if self.trim > self.end {
             return Err(format!("trimmed to {} past the committed end {}", self.trim, self.end));
@@ -68,9 +71,15 @@ impl Record for StreamHead {
         if self.trimmed_bytes > self.total_bytes {
             return Err(format!("{} bytes trimmed of {}", self.trimmed_bytes, self.total_bytes));
         }
-        let in_ring = self.ring.iter().try_fold(0u64, |sum, commit| sum.checked_add(commit.bytes));
+        let in_ring = self
+            .ring
+            .iter()
+            .try_fold(0u64, |sum, commit| sum.checked_add(commit.bytes));
         if in_ring.is_none_or(|bytes| bytes > self.total_bytes) {
-            return Err(format!("the commits of the ring have more than the {} bytes of the stream", self.total_bytes));
+            return Err(format!(
+                "the commits of the ring have more than the {} bytes of the stream",
+                self.total_bytes
+            ));
         }
         if self.ring.len() > RING {
             return Err(format!("{} commits in the ring of {RING}", self.ring.len()));
@@ -82,7 +91,10 @@ impl Record for StreamHead {
         }
         let newest = self.ring.back().map_or(CommitId::NONE, |commit| commit.id);
         if newest != self.last_commit {
-            return Err(format!("the last commit is {}, the newest in the ring is {newest}", self.last_commit));
+            return Err(format!(
+                "the last commit is {}, the newest in the ring is {newest}",
+                self.last_commit
+            ));
         }
         Ok(())
     }
@@ -140,8 +152,20 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::record) fn heads() -> impl Strategy<Value = StreamHead> {
-        let numbers = (1..=u64::MAX, any::<u64>(), 1..=u64::MAX, 0..=u64::MAX / 2, any::<u64>(), any::<u64>());
-        let flags = (any::<bool>(), any::<bool>(), any::<prop::sample::Index>(), any::<prop::sample::Index>());
+        let numbers = (
+            1..=u64::MAX,
+            any::<u64>(),
+            1..=u64::MAX,
+            0..=u64::MAX / 2,
+            any::<u64>(),
+            any::<u64>(),
+        );
+        let flags = (
+            any::<bool>(),
+            any::<bool>(),
+            any::<prop::sample::Index>(),
+            any::<prop::sample::Index>(),
+        );
         (streams(), commits(0..=RING), numbers, "\\PC{0,40}", flags).prop_map(
             |(stream, ring, (incarnation, epoch, version, older, created, last), owner, (t, m, trim, trimmed))| {
                 let total = ring.iter().fold(older, |sum, commit| sum + commit.bytes);
@@ -221,7 +245,9 @@ pub(super) mod tests {
             change(&mut broken);
             // Written as the bytes would be, so that the check of the reader is what refuses them.
             let raw = envelope::seal(StreamHead::TYPE, 1, &broken.to_body());
-            let error = StreamHead::decode(&broken.key().unwrap(), &raw).unwrap_err().to_string();
+            let error = StreamHead::decode(&broken.key().unwrap(), &raw)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(expected), "{error} does not say {expected}");
             assert!(broken.encode().is_err(), "{expected}");
         }

@@ -47,12 +47,21 @@ impl Record for StreamProperties {
 
     fn to_body(&self) -> Vec<u8> {
         let stream = self.stream.to_bytes().to_vec();
-        Body { stream, version: self.version, properties: self.properties.clone() }.encode_to_vec()
+        Body {
+            stream,
+            version: self.version,
+            properties: self.properties.clone(),
+        }
+        .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
-        Ok(StreamProperties { stream: wire::stream(&body.stream)?, version: body.version, properties: body.properties })
+        Ok(StreamProperties {
+            stream: wire::stream(&body.stream)?,
+            version: body.version,
+            properties: body.properties,
+        })
     }
 }
 
@@ -63,14 +72,28 @@ mod tests {
 
     record_suite!(
         StreamProperties,
-        (streams(), 1..=u64::MAX, prop::collection::btree_map("\\PC{0,9}", "\\PC{0,40}", 0..9))
-            .prop_map(|(stream, version, properties)| StreamProperties { stream, version, properties })
+        (
+            streams(),
+            1..=u64::MAX,
+            prop::collection::btree_map("\\PC{0,9}", "\\PC{0,40}", 0..9)
+        )
+            .prop_map(|(stream, version, properties)| StreamProperties {
+                stream,
+                version,
+                properties
+            })
     );
 
     #[test]
     fn properties_above_the_bound_are_refused_before_they_are_stored() {
         let properties = BTreeMap::from([("k".to_owned(), "v".repeat(StreamProperties::MAX_BYTES))]);
-        let error = StreamProperties { stream: StreamId::new(1), version: 1, properties }.encode().unwrap_err();
+        let error = StreamProperties {
+            stream: StreamId::new(1),
+            version: 1,
+            properties,
+        }
+        .encode()
+        .unwrap_err();
         assert!(error.to_string().contains("StreamProperties"), "{error}");
     }
 }

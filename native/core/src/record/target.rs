@@ -53,13 +53,21 @@ impl TargetId {
     }
 
     pub(super) fn to_wire(&self) -> wire::TargetId {
-        wire::TargetId { physical: Some(self.physical.to_wire()), position: self.position, length: self.length }
+        wire::TargetId {
+            physical: Some(self.physical.to_wire()),
+            position: self.position,
+            length: self.length,
+        }
     }
 
     pub(super) fn from_wire(target: Option<wire::TargetId>) -> Result<Self, String> {
         let target = target.ok_or("no target")?;
         let physical = PhysicalId::from_wire(target.physical)?;
-        Ok(TargetId { physical, position: target.position, length: target.length })
+        Ok(TargetId {
+            physical,
+            position: target.position,
+            length: target.length,
+        })
     }
 }
 

@@ -147,7 +147,10 @@ impl Record for Task {
         }
         for part in &self.parts {
             if part.sources.is_empty() || part.generation.get() == 0 {
-                return Err(format!("the part of stream {} has no sources or no generation", part.stream));
+                return Err(format!(
+                    "the part of stream {} has no sources or no generation",
+                    part.stream
+                ));
             }
             wire::check_commits_touch(&part.sources)?;
         }
@@ -204,7 +207,11 @@ impl Record for Task {
             state,
             attempt: body.attempt,
             target: body.target,
-            parts: body.parts.into_iter().map(part).collect::<std::result::Result<_, String>>()?,
+            parts: body
+                .parts
+                .into_iter()
+                .map(part)
+                .collect::<std::result::Result<_, String>>()?,
             created_millis: body.created_millis,
         })
     }
@@ -224,18 +231,29 @@ mod tests {
         ];
         let part =
             (streams(), views(), 1..=u64::MAX, commits(1..=5)).prop_map(|(stream, view, generation, sources)| {
-                TaskPart { stream, view, generation: Generation::new(generation), sources }
+                TaskPart {
+                    stream,
+                    view,
+                    generation: Generation::new(generation),
+                    sources,
+                }
             });
-        (tasks(), states, any::<u32>(), names(), prop::collection::vec(part, 1..4), any::<u64>()).prop_map(
-            |(id, state, attempt, target, parts, created_millis)| Task {
+        (
+            tasks(),
+            states,
+            any::<u32>(),
+            names(),
+            prop::collection::vec(part, 1..4),
+            any::<u64>(),
+        )
+            .prop_map(|(id, state, attempt, target, parts, created_millis)| Task {
                 id,
                 state,
                 attempt,
                 target,
                 parts,
                 created_millis,
-            },
-        )
+            })
     }
 
     record_suite!(Task, all());

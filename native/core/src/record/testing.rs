@@ -96,30 +96,59 @@ pub(super) fn tasks() -> impl Strategy<Value = TaskId> {
 }
 
 pub(super) fn physical_ids() -> impl Strategy<Value = PhysicalId> {
-    prop_oneof![any::<u64>().prop_map(PhysicalId::Segment), names().prop_map(PhysicalId::Object)]
+    prop_oneof![
+        any::<u64>().prop_map(PhysicalId::Segment),
+        names().prop_map(PhysicalId::Object)
+    ]
 }
 
 pub(super) fn targets() -> impl Strategy<Value = TargetId> {
     let place = (physical_ids(), 0..=u64::MAX / 2, 1..=u64::MAX / 2);
-    place.prop_map(|(physical, position, length)| TargetId { physical, position, length })
+    place.prop_map(|(physical, position, length)| TargetId {
+        physical,
+        position,
+        length,
+    })
 }
 
 fn read_targets() -> impl Strategy<Value = ReadTarget> {
     prop_oneof![
-        (any::<u64>(), 0..=u64::MAX / 2, 1..=u64::MAX / 2)
-            .prop_map(|(segment, position, length)| ReadTarget::Journal { segment, position, length }),
+        (any::<u64>(), 0..=u64::MAX / 2, 1..=u64::MAX / 2).prop_map(|(segment, position, length)| {
+            ReadTarget::Journal {
+                segment,
+                position,
+                length,
+            }
+        }),
         any::<u64>().prop_map(|slice| ReadTarget::Memory { slice }),
     ]
 }
 
 /// `sizes` commits that touch, from a random offset on.
 pub(super) fn commits(sizes: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<Commit>> {
-    let commit = (1..=u128::MAX, 1..=u32::MAX, 0u64..1 << 40, any::<u64>(), any::<u64>(), read_targets(), any::<u32>());
+    let commit = (
+        1..=u128::MAX,
+        1..=u32::MAX,
+        0u64..1 << 40,
+        any::<u64>(),
+        any::<u64>(),
+        read_targets(),
+        any::<u32>(),
+    );
     (0u64..1 << 40, prop::collection::vec(commit, sizes)).prop_map(|(start, parts)| {
         let mut next = Offset::new(start);
         let touch = |(id, count, bytes, messages, append_millis, target, crc32c)| {
             let id = CommitId::new(id);
-            let commit = Commit { id, start: next, count, bytes, messages, append_millis, target, crc32c };
+            let commit = Commit {
+                id,
+                start: next,
+                count,
+                bytes,
+                messages,
+                append_millis,
+                target,
+                crc32c,
+            };
             next = commit.end().expect("the strategy stays far below the last offset");
             commit
         };

@@ -110,15 +110,23 @@ mod tests {
 
     record_suite!(
         TrimMark,
-        (streams(), 1..=Offset::MAX.get(), any::<u64>(), any::<u64>(), any::<u64>(), 0..3usize).prop_map(
-            |(stream, offset, bytes_below, first_append_millis, last_append_millis, reason)| TrimMark {
-                stream,
-                offset: Offset::new(offset),
-                bytes_below,
-                first_append_millis,
-                last_append_millis,
-                reason: [TrimReason::Entries, TrimReason::Size, TrimReason::Time][reason],
-            }
+        (
+            streams(),
+            1..=Offset::MAX.get(),
+            any::<u64>(),
+            any::<u64>(),
+            any::<u64>(),
+            0..3usize
         )
+            .prop_map(
+                |(stream, offset, bytes_below, first_append_millis, last_append_millis, reason)| TrimMark {
+                    stream,
+                    offset: Offset::new(offset),
+                    bytes_below,
+                    first_append_millis,
+                    last_append_millis,
+                    reason: [TrimReason::Entries, TrimReason::Size, TrimReason::Time][reason],
+                }
+            )
     );
 }

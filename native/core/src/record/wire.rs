@@ -81,7 +81,9 @@ pub(super) fn body<M: Message + Default>(body: &[u8]) -> Result<M, String> {
 
 /// A field of exactly 16 bytes.
 pub(super) fn id16(bytes: &[u8], field: &str) -> Result<[u8; 16], String> {
-    bytes.try_into().map_err(|_| format!("{field} has {} bytes, not 16", bytes.len()))
+    bytes
+        .try_into()
+        .map_err(|_| format!("{field} has {} bytes, not 16", bytes.len()))
 }
 
 /// A stream id.
@@ -137,7 +139,10 @@ pub(super) fn check_commits_touch<'a>(commits: impl IntoIterator<Item = &'a Comm
     for commit in commits {
         check_commit(commit)?;
         if let Some(end) = end.filter(|end| *end != commit.start) {
-            return Err(format!("commit {} starts at {}, the one before ends at {end}", commit.id, commit.start));
+            return Err(format!(
+                "commit {} starts at {}, the one before ends at {end}",
+                commit.id, commit.start
+            ));
         }
         end = commit.end();
     }
@@ -147,9 +152,15 @@ pub(super) fn check_commits_touch<'a>(commits: impl IntoIterator<Item = &'a Comm
 impl WireCommit {
     pub(super) fn of(commit: &Commit) -> Self {
         let target = match commit.target {
-            ReadTarget::Journal { segment, position, length } => {
-                WireTarget::Journal(WireJournal { segment, position, length })
-            }
+            ReadTarget::Journal {
+                segment,
+                position,
+                length,
+            } => WireTarget::Journal(WireJournal {
+                segment,
+                position,
+                length,
+            }),
             ReadTarget::Memory { slice } => WireTarget::Memory(WireMemory { slice }),
         };
         WireCommit {
@@ -166,11 +177,18 @@ impl WireCommit {
 
     pub(super) fn into_commit(self) -> Result<Commit, String> {
         let target = match self.target {
-            Some(WireTarget::Journal(j)) => {
-                ReadTarget::Journal { segment: j.segment, position: j.position, length: j.length }
-            }
+            Some(WireTarget::Journal(j)) => ReadTarget::Journal {
+                segment: j.segment,
+                position: j.position,
+                length: j.length,
+            },
             Some(WireTarget::Memory(m)) => ReadTarget::Memory { slice: m.slice },
-            None => return Err(format!("the commit at offset {} has no place of a known kind", self.start)),
+            None => {
+                return Err(format!(
+                    "the commit at offset {} has no place of a known kind",
+                    self.start
+                ))
+            }
         };
         Ok(Commit {
             id: CommitId::from_bytes(id16(&self.id, "the commit id")?),

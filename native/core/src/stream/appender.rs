@@ -169,9 +169,16 @@ impl Appender {
         refuse(&mut self.tail.lock().borrow_mut(), reason, true);
     }
 
-    /// Appends are refused until `resume`, or for good.
+    /// Appends are refused because an earlier one failed, or nobody knows how it ended.
     pub fn suspended(&self) -> bool {
-        self.tail.lock().borrow().refusing.is_some()
+        let tail = self.tail.lock();
+        let tail = tail.borrow();
+        match &tail.refusing {
+            Some(Error::Fenced { .. } | Error::Terminated { .. } | Error::Closed { .. } | Error::NotFound { .. }) => {
+                false
+            }
+            refusing => refusing.is_some(),
+        }
     }
 
     /// `Fenced` once a newer owner is known.

@@ -82,12 +82,21 @@ impl Commits {
         Ok(page)
     }
 
+    /// Why no page covers a committed offset: trimmed or deleted while we looked, or damage.
     fn hole(&self, offset: Offset) -> Error {
-        Error::Corrupt {
-            what: format!("stream {}", self.stream),
-            place: format!("commit pages, offset {offset}"),
-            detail: "the offset is committed but no commit page covers it; restore the data directory from a copy"
-                .into(),
+        match self.head(|head| head.trim) {
+            Err(deleted) => deleted,
+            Ok(trim) if offset < trim => Error::OffsetTrimmed {
+                stream: self.stream,
+                wanted: offset,
+                trim,
+            },
+            Ok(_) => Error::Corrupt {
+                what: format!("stream {}", self.stream),
+                place: format!("commit pages, offset {offset}"),
+                detail: "the offset is committed but no commit page covers it; restore the data directory from a copy"
+                    .into(),
+            },
         }
     }
 }

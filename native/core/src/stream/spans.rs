@@ -44,30 +44,32 @@ impl Commits {
 
     /// Every live span, ascending.
     pub async fn spans(&self) -> Result<Vec<SpanInfo>> {
-        let (trim, end) = self.head(|head| (head.trim, head.end))?;
+        loop {
+            let (trim, end) = self.head(|head| (head.trim, head.end))?;
+            match self.spans_between(trim, end).await {
+                // Trimmed while we looked: begin again at the new trim offset.
+                Err(Error::OffsetTrimmed { trim: newer, .. }) if newer > trim => {}
+                result => return result,
+            }
+        }
+    }
+
+    async fn spans_between(&self, trim: Offset, end: Offset) -> Result<Vec<SpanInfo>> {
         let mut spans = Vec::new();
         let mut from = trim;
         while from < end {
             let first_offset = Offset::new(from.get() / SPAN * SPAN);
             let to = first_offset.checked_add(SPAN).unwrap_or(Offset::MAX).min(end);
-            let span = async {
-                Ok(SpanInfo {
-                    first_offset,
-                    entries: to.get() - from.get(),
-                    bytes: self
-                        .bytes_below(to)
-                        .await?
-                        .saturating_sub(self.bytes_below(from).await?),
-                    first_append_millis: self.locate(from).await?.commit.append_millis,
-                    last_append_millis: self.locate(Offset::new(to.get() - 1)).await?.commit.append_millis,
-                })
-            };
-            match span.await {
-                Ok(span) => spans.push(span),
-                // Trimmed while we looked: its pages may be gone.
-                Err(Error::Corrupt { .. }) if self.head(|head| head.trim)? > from => {}
-                Err(error) => return Err(error),
-            }
+            spans.push(SpanInfo {
+                first_offset,
+                entries: to.get() - from.get(),
+                bytes: self
+                    .bytes_below(to)
+                    .await?
+                    .saturating_sub(self.bytes_below(from).await?),
+                first_append_millis: self.locate(from).await?.commit.append_millis,
+                last_append_millis: self.locate(Offset::new(to.get() - 1)).await?.commit.append_millis,
+            });
             from = to;
         }
         Ok(spans)

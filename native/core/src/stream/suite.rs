@@ -71,16 +71,17 @@ impl<F: Fixture> World<F> {
     }
 
     pub fn parts(&self, caches: Caches) -> Parts {
-        let cell = self
-            .rt
-            .block_on(self.log.load(STREAM))
-            .unwrap()
-            .expect("the stream exists");
+        self.parts_on(self.log.clone(), caches)
+    }
+
+    pub fn parts_on(&self, log: Arc<dyn Log>, caches: Caches) -> Parts {
+        let cell = self.rt.block_on(log.load(STREAM)).unwrap().expect("the stream exists");
+        let name = "public/default/persistent/t".into();
         Parts {
-            name: "public/default/persistent/t".into(),
+            name,
             stream: STREAM,
             cell,
-            log: self.log.clone(),
+            log,
             env: self.env.clone(),
             caches,
             max_entry: MAX_ENTRY,

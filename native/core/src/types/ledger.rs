@@ -94,7 +94,10 @@ mod tests {
     use super::*;
 
     fn projection(bits: u32) -> Projection {
-        Projection { first: VirtualLedger::FIRST, span_bits: SpanBits::new(bits).unwrap() }
+        Projection {
+            first: VirtualLedger::FIRST,
+            span_bits: SpanBits::new(bits).unwrap(),
+        }
     }
 
     proptest! {
@@ -124,12 +127,19 @@ mod tests {
     #[test]
     fn spans_begin_at_multiples_of_65536() {
         let first = VirtualLedger::FIRST.get();
-        let position =
-            |offset| projection(16).position(Offset::new(offset)).map(|(ledger, entry)| (ledger.get(), entry));
+        let position = |offset| {
+            projection(16)
+                .position(Offset::new(offset))
+                .map(|(ledger, entry)| (ledger.get(), entry))
+        };
         assert_eq!(position(0), Some((first, 0)));
         assert_eq!(position(65_535), Some((first, 65_535)));
         assert_eq!(position(65_536), Some((first + 1, 0)));
-        assert_eq!(projection(16).offset(VirtualLedger::new(first - 1), 0), None, "below the incarnation");
+        assert_eq!(
+            projection(16).offset(VirtualLedger::new(first - 1), 0),
+            None,
+            "below the incarnation"
+        );
     }
 
     #[test]

@@ -47,7 +47,11 @@ struct Life {
 
 #[test]
 fn l01_acknowledged_appends_survive_any_crash() {
-    let setting = |name| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let setting = |name| {
+        std::env::var(name)
+            .ok()
+            .map(|value| value.parse::<u64>().expect("a number"))
+    };
     let seeds = match setting("NEREUS_SEED") {
         Some(seed) => seed..seed.saturating_add(1),
         None => 0..setting("NEREUS_SEEDS").unwrap_or(30),

@@ -7,13 +7,14 @@ use futures::future::{select, Either};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::attempt::{Attempt, Cause, ChangeReply, QueuedChange};
+use super::before::{write_pages, write_slices, Draft};
 use super::settle::{judge, settle, Settled};
 use super::{closed, slice, Wal};
 use crate::commit::{Append, AppendOutcome, Changed, Commit, HeadCell, HeadChange, ReadTarget, SliceEntry, StreamHead};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::metadata::{Expected, MetadataStore, Verdict, Version, Versioned, Write};
-use crate::record::{CommitPage, Key, Record};
+use crate::metadata::{MetadataStore, Verdict, Version, Versioned, Write};
+use crate::record::{Key, Record};
 use crate::types::{CommitId, StreamId};
 use crate::wal::{SliceDescriptor, WalSlice};
 
@@ -22,8 +23,6 @@ const MAX_SLICE_ENTRIES: usize = 4096;
 const MAX_SLICE_BYTES: u64 = 8 << 20;
 /// How often a change is judged anew after losing against another writer of the head.
 const MAX_TRIES: u32 = 16;
-/// How often a commit page is sent again before the appends that need it are refused.
-const PAGE_SENDS: u32 = 4;
 
 pub(super) enum Message {
     Load {
@@ -521,92 +520,6 @@ impl Lane {
             }
         }
     }
-}
-
-struct Draft {
-    attempt: Attempt,
-    slice: Option<(WalSlice, Commit)>,
-}
-
-/// First step: bytes and intent become durable (L3). Gives the attempts whose head may now be sent.
-async fn write_slices(wal: &dyn Wal, drafts: Vec<Draft>) -> Vec<Attempt> {
-    let slices: Vec<WalSlice> = drafts
-        .iter()
-        .filter_map(|d| d.slice.as_ref().map(|(s, _)| s.clone()))
-        .collect();
-    let mut answers = match slices.is_empty() {
-        true => Vec::new(),
-        false => wal.append(slices).await,
-    }
-    .into_iter();
-    let mut ready = Vec::new();
-    for Draft { mut attempt, slice } in drafts {
-        let Some((_, mut commit)) = slice else {
-            ready.push(attempt);
-            continue;
-        };
-        match answers.next() {
-            Some(Ok(target)) => {
-                commit.target = target;
-                attempt.fold = attempt.next.as_mut().and_then(|head| head.commit(commit));
-                ready.push(attempt);
-            }
-            Some(Err(error)) => attempt.refused(error),
-            None => attempt.refused(Error::Internal {
-                what: "the WAL answered fewer slices than it was given".into(),
-            }),
-        }
-    }
-    ready
-}
-
-/// Commits leave the ring only into a durable page. A page is the same whoever writes it, so sending it again is harmless.
-async fn write_pages(store: &dyn MetadataStore, attempts: Vec<Attempt>) -> Vec<Attempt> {
-    let mut ready = Vec::new();
-    for attempt in attempts {
-        let Some(fold) = &attempt.fold else {
-            ready.push(attempt);
-            continue;
-        };
-        let page = CommitPage {
-            stream: attempt.stream,
-            bytes_before: fold.bytes_before,
-            commits: fold.commits.clone(),
-        };
-        match write_page(store, &page).await {
-            Ok(()) => ready.push(attempt),
-            Err(error) => attempt.refused(error),
-        }
-    }
-    ready
-}
-
-async fn write_page(store: &dyn MetadataStore, page: &CommitPage) -> Result<()> {
-    let write = Write {
-        key: page.key()?,
-        expected: Expected::Absent,
-        value: Some(page.encode()?),
-    };
-    let mut last = None;
-    for _ in 0..PAGE_SENDS {
-        match store.write(vec![write.clone()]).await.pop() {
-            Some(Verdict::Applied(_)) => return Ok(()),
-            Some(Verdict::Conflict(Some(there))) if Some(&there.value) == write.value.as_ref() => return Ok(()),
-            Some(Verdict::Conflict(_)) => {
-                return Err(Error::Corrupt {
-                    what: format!("stream {}", page.stream),
-                    place: format!("key {}", write.key),
-                    detail: "another page is stored under the key of the commits that leave the ring".into(),
-                });
-            }
-            Some(Verdict::Refused(error)) => return Err(error),
-            Some(Verdict::Unknown(error)) => last = Some(error),
-            None => {}
-        }
-    }
-    Err(last.unwrap_or_else(|| Error::Internal {
-        what: "a metadata store gave no verdict".into(),
-    }))
 }
 
 fn decode(stream: StreamId, current: Option<Versioned>) -> Result<Option<(StreamHead, Version)>> {

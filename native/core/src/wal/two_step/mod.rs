@@ -8,9 +8,12 @@
 //! Does not: choose a WAL or a store, or outlive `close`.
 
 mod attempt;
+mod before;
 mod lane;
 mod settle;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 

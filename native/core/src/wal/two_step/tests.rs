@@ -18,11 +18,25 @@ use crate::types::{CommitId, Incarnation, Offset, StreamId};
 use crate::wal::memory::MemoryWal;
 
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     wal: Arc<MemoryWal>,
     store: MemoryStore,
     faults: Faults,
     open: Option<Arc<TwoStep>>,
+}
+
+impl Memory {
+    pub(super) fn wal(&self) -> Arc<MemoryWal> {
+        self.wal.clone()
+    }
+
+    pub(super) fn store(&self) -> MemoryStore {
+        self.store.clone()
+    }
+
+    pub(super) fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
 }
 
 impl Fixture for Memory {

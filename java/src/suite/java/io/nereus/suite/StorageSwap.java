@@ -12,7 +12,8 @@ import org.testng.ITestNGListener;
  *
  * <p>Owns nothing. Promises that each {@code ServiceConfiguration} leaves its constructor with our storage class; whatever a
  * test sets afterwards wins, as it does over stock's default. Works by advice on the constructor because no system
- * property reaches a {@code ServiceConfiguration} and many test bases build one without any hook.
+ * property reaches a {@code ServiceConfiguration} and many test bases build one without any hook. The compaction service is
+ * set here too: Pulsar's test bases decide whether to use a mocked one before our storage is initialized and could replace it.
  *
  * <p>The {@code nereus*} settings come from system properties of the same names. The data directory's has {@code {clusterId}} in
  * it, so that brokers over one metadata store share a directory and clusters in one JVM do not.
@@ -38,8 +39,11 @@ public final class StorageSwap implements ITestNGListener {
         }
 
         @Advice.OnMethodExit
-        static void exit(@Advice.FieldValue(value = "managedLedgerStorageClassName", readOnly = false) String storage) {
+        static void exit(
+                @Advice.FieldValue(value = "managedLedgerStorageClassName", readOnly = false) String storage,
+                @Advice.FieldValue(value = "compactionServiceFactoryClassName", readOnly = false) String compaction) {
             storage = "io.nereus.pulsar.NereusManagedLedgerStorage";
+            compaction = "io.nereus.pulsar.plugin.NereusCompactionServiceFactory";
         }
     }
 

@@ -45,7 +45,9 @@ public class NereusManagedLedgerFactoryIT {
 
     @AfterMethod(alwaysRun = true)
     public void closeFixture() {
-        fixture.close();
+        if (fixture != null) {
+            fixture.close();
+        }
     }
 
     private static <T> T get(CompletableFuture<T> future) throws Exception {

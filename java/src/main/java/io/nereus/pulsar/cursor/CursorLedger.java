@@ -16,7 +16,7 @@ public interface CursorLedger {
     /** Offset of a position past everything a ledger can hold; adding 1 to it does not overflow. */
     long BEYOND = Long.MAX_VALUE - 1;
 
-    /** Runs tasks one after another, in order. Every callback to the broker happens on it. */
+    /** Runs tasks one after another, in order, never in place. Every callback to the broker happens on it. */
     Executor executor();
 
     /** For delayed work only; what it runs hops onto {@link #executor()}. */

@@ -33,10 +33,12 @@ public final class CursorProgress {
 
     // ---- what is acknowledged
 
+    /** See {@link AckState#markDeleteEnd()}. */
     public synchronized long markDeleteEnd() {
         return acks.markDeleteEnd();
     }
 
+    /** Whether the whole entry is acknowledged. */
     public synchronized boolean isAcked(long offset) {
         return acks.isAcked(offset);
     }
@@ -46,10 +48,12 @@ public final class CursorProgress {
         return acks.unackedIndexes(offset);
     }
 
+    /** See {@link AckState#ranges()}. */
     public synchronized int ranges() {
         return acks.ranges();
     }
 
+    /** See {@link AckState#storedBytes()}. */
     public synchronized int storedBytes() {
         return acks.storedBytes();
     }
@@ -69,15 +73,14 @@ public final class CursorProgress {
         return acks.markDeleteEnd() + acks.ackedBeyond();
     }
 
+    /** An independent copy of what is acknowledged. */
     public synchronized AckState copyAcks() {
         return acks.copy();
     }
 
     // ---- acknowledging
 
-    /**
-     * Acknowledges single entries or messages. The caller has checked that they are committed.
-     */
+    /** Acknowledges single entries or messages. The caller has checked that they are committed. */
     public synchronized void ack(List<Ack> batch) {
         for (Ack ack : batch) {
             if (ack.unacked() == null) {
@@ -135,6 +138,7 @@ public final class CursorProgress {
 
     // ---- moving the read position
 
+    /** Offset of the next entry to read; may lie below the trim offset. */
     public synchronized long readOffset() {
         return readOffset;
     }
@@ -286,7 +290,8 @@ public final class CursorProgress {
     private long unackedFrom(long from) {
         long start = Math.max(from, acks.markDeleteEnd());
         long end = ledger.committedEnd();
-        return Math.max(0, end - start - acks.ackedIn(start, end));
+        long acked = start == acks.markDeleteEnd() ? acks.ackedBeyond() : acks.ackedIn(start, end);
+        return Math.max(0, end - start - acked);
     }
 
     /** Entries from the mark-delete position, which does not count, to the read position, which does. */

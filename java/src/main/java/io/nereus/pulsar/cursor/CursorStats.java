@@ -21,6 +21,7 @@ public final class CursorStats implements ManagedCursorMXBean {
     private final LongAdder bytesWritten = new LongAdder();
     private final LongAdder bytesRead = new LongAdder();
 
+    /** Starts all counters at 0. */
     public CursorStats(ManagedCursor cursor) {
         this.cursor = cursor;
     }

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
@@ -272,7 +273,11 @@ public final class DurableKeeper implements CursorKeeper {
                 curable ? ", it will be tried again" : ", and never will be from here", failure.toString());
         if (curable && stopped == null) {
             long delay = Math.min(LAST_RETRY_MILLIS, FIRST_RETRY_MILLIS << Math.min(failures - 1, 10));
-            ledger.scheduler().schedule(() -> ledger.executor().execute(this::retry), delay, TimeUnit.MILLISECONDS);
+            try {
+                ledger.scheduler().schedule(() -> ledger.executor().execute(this::retry), delay, TimeUnit.MILLISECONDS);
+            } catch (RejectedExecutionException e) {
+                log.warn("cursor {} is shut down before its state could be written again", name);
+            }
         }
     }
 

@@ -17,6 +17,7 @@ import org.apache.bookkeeper.mledger.Position;
 public record ReadRequest(int maxEntries, long maxBytes, long limit, Predicate<Position> skip,
                           ReadEntriesCallback callback, Object ctx) {
 
+    /** Refuses a read of nothing. */
     public ReadRequest {
         if (maxEntries < 1) {
             throw new IllegalArgumentException("a read of " + maxEntries + " entries");

@@ -1,6 +1,7 @@
 package io.nereus.pulsar.cursor;
 
 import java.util.ArrayList;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
@@ -134,6 +135,7 @@ public final class WaitingRead {
         return true;
     }
 
+    /** Whether a read waits now. */
     public synchronized boolean isWaiting() {
         return waiting != null;
     }
@@ -178,8 +180,12 @@ public final class WaitingRead {
         });
         if (delay == 0) {
             end.run();
-        } else {
+            return;
+        }
+        try {
             ledger.scheduler().schedule(end, delay, TimeUnit.MILLISECONDS);
+        } catch (RejectedExecutionException e) {
+            end.run(); // everything is being shut down; the caller will find out when it asks again
         }
     }
 

@@ -25,8 +25,24 @@ final class Forked {
     private final Map<String, String> environment = new HashMap<>();
     private String classPath = System.getProperty("java.class.path");
 
-    /** How it ended. */
-    record Result(int exit, String output) {
+    /** How it ended. Not a record: Gradle 4 cannot scan test classes that are. */
+    static final class Result {
+        private final int exit;
+        private final String output;
+
+        Result(int exit, String output) {
+            this.exit = exit;
+            this.output = output;
+        }
+
+        int exit() {
+            return exit;
+        }
+
+        String output() {
+            return output;
+        }
+
         void assertSays(String... texts) {
             for (String text : texts) {
                 assertTrue(output.contains(text), "expected \"" + text + "\" in:\n" + output);

@@ -72,6 +72,8 @@ public final class ForkedMain {
     /** Everything of ours in a child loader: nothing on the native side may look a class up by name. */
     private static void childLoader(String scenario) throws Exception {
         try (URLClassLoader child = newLoader()) {
+            // As a container would: libraries that look services up must not mix the two loaders.
+            Thread.currentThread().setContextClassLoader(child);
             child.loadClass(ForkedMain.class.getName()).getMethod("main", String[].class)
                     .invoke(null, (Object) new String[] {scenario});
         }

@@ -9,9 +9,11 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.testng.annotations.AfterMethod;
 import org.testng.annotations.Test;
 
 /** Loading: the right library, once, or an error that says what was found and what to do. */
@@ -19,6 +21,16 @@ public class NativeLibraryTest {
 
     private static final String FILE = "libnereus_jni.so";
     private static final String ABI_SYMBOL = "Java_io_nereus_pulsar_bridge_NativeCalls_abiVersion";
+
+    private final List<Path> temporaries = new ArrayList<>();
+
+    @AfterMethod(alwaysRun = true)
+    public void removeTemporaries() throws IOException {
+        for (Path directory : temporaries) {
+            Engines.delete(directory);
+        }
+        temporaries.clear();
+    }
 
     @Test
     public void bothSidesHaveTheSameErrorTable() throws Exception {
@@ -163,7 +175,7 @@ public class NativeLibraryTest {
         return Forked.resourceRoot("/nereus-build.properties").resolve("nereus-build.properties");
     }
 
-    private static void compile(String source, Path target) throws Exception {
+    private void compile(String source, Path target) throws Exception {
         Path file = Files.writeString(temporary().resolve("library.c"), source);
         run(List.of("cc", "-shared", "-fPIC", "-o", target.toString(), file.toString()));
     }
@@ -178,8 +190,10 @@ public class NativeLibraryTest {
         return text;
     }
 
-    private static Path temporary() throws IOException {
-        return Files.createTempDirectory("nereus-library-");
+    private Path temporary() throws IOException {
+        Path directory = Files.createTempDirectory("nereus-library-");
+        temporaries.add(directory);
+        return directory;
     }
 
     private static List<Path> list(Path directory) throws IOException {

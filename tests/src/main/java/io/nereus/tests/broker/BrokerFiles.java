@@ -71,6 +71,7 @@ public record BrokerFiles(Path home, String cluster, Path metadata, Ports ports)
         lines.put("brokerServicePort", Integer.toString(ports.binary()));
         lines.put("webServicePort", Integer.toString(ports.web()));
         lines.put("acknowledgmentAtBatchIndexLevelEnabled", "true");
+        lines.put("brokerShutdownTimeoutMs", "8000");     // a stop waits a quarter of it, twice, for late requests
         lines.putAll(extra);
         List<String> text = new ArrayList<>();
         lines.forEach((key, value) -> text.add(key + "=" + value));

@@ -99,7 +99,7 @@ public final class Demo {
     }
 
     private static String nereusLine(BrokerFiles files) throws IOException {
-        return Files.readAllLines(files.configuration()).stream().filter(line -> line.toLowerCase().contains("nereus"))
+        return Files.readAllLines(files.configuration()).stream().filter(line -> line.contains("io.nereus") || line.startsWith("nereus"))
                 .reduce((a, b) -> a + " AND " + b).orElse("none");
     }
 

@@ -57,9 +57,9 @@ public class BrokerTest {
     @Test
     public void oneLineOfTheConfigurationIsAboutNereus() throws Exception {
         List<String> lines = Files.readAllLines(broker.process().files().configuration());
-        assertEquals(lines.stream().filter(line -> line.toLowerCase().contains("nereus")).toList(),
+        assertEquals(lines.stream().filter(line -> line.contains("io.nereus") || line.startsWith("nereus")).toList(),
                 List.of("managedLedgerStorageClassName=io.nereus.pulsar.NereusManagedLedgerStorage"));
-        assertEquals(lines.stream().filter(line -> line.toLowerCase().contains("bookkeeper")).toList(), List.of());
+        assertEquals(lines.stream().filter(line -> line.toLowerCase().matches(".*(bookkeeper|schema|compaction).*")).toList(), List.of());
         assertTrue(Files.isDirectory(broker.process().files().data()), "data lies in the default directory");
     }
 
@@ -120,7 +120,7 @@ public class BrokerTest {
                 sends.add(producer.sendAsync("m" + i));
             }
             producer.flush();
-            assertTrue(((MessageIdAdv) sends.get(50).get()).getBatchSize() > 1, "messages came in batches");
+            assertTrue(sends.stream().anyMatch(id -> ((MessageIdAdv) id.join()).getBatchIndex() > 0), "no message came in a batch");
             Set<String> kept = new HashSet<>();
             for (Message<String> message : Topics.receive(consumer, 100)) {
                 int number = Integer.parseInt(message.getValue().substring(1));
