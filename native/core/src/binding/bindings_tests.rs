@@ -192,13 +192,13 @@ fn l13_a_stock_value_under_a_tombstone_or_an_active_binding_is_refused_too() {
 }
 
 #[test]
-fn an_empty_registry_node_is_adopted() {
+fn an_empty_registry_node_is_adopted_by_an_open_and_left_alone_by_a_reader() {
     let world = World::new();
     set_node(&world, b"");
-    assert_eq!(open(&world, false).unwrap_err().code(), ErrorCode::NotFound);
-    assert_eq!(world.broker.peek(NODE).unwrap(), "", "asking adopts nothing");
-    let bound = open(&world, true).unwrap();
-    check_complete(&world, &bound);
+    let missing = block_on(world.bindings().find(NAME)).unwrap_err();
+    assert_eq!(missing.code(), ErrorCode::NotFound);
+    assert_eq!(world.broker.peek(NODE).unwrap(), "");
+    check_complete(&world, &open(&world, true).unwrap());
 }
 
 #[test]

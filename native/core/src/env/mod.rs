@@ -4,9 +4,9 @@
 
 pub mod disk;
 pub mod real;
+mod sequence;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
-mod sequence;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -40,6 +40,8 @@ pub struct Checkpoints {
     covering: u64,
     running: Option<oneshot::Receiver<Result<()>>>,
     not_before: Duration,
+    /// Space is short: what was trimmed or deleted should go as soon as it may.
+    urgent: bool,
     reclaim: Arc<Reclaim>,
 }
 
@@ -56,6 +58,7 @@ impl Checkpoints {
             covering: 0,
             running: None,
             not_before: Duration::ZERO,
+            urgent: false,
             reclaim,
         }
     }
@@ -64,6 +67,11 @@ impl Checkpoints {
     pub fn grown(&mut self, bytes: u64, counters: &Counters) {
         self.since = self.since.saturating_add(bytes);
         Counters::add(&counters.replay_bytes, bytes);
+    }
+
+    /// Space is short: the next checkpoint is due at once, then one a second while this goes on.
+    pub fn hurry(&mut self) {
+        self.urgent = true;
     }
 
     /// Between two frames: hears of a checkpoint that ended, starts one that is due.
@@ -79,8 +87,11 @@ impl Checkpoints {
                 }
             }
         }
-        let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty;
+        let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty || (self.urgent && self.since > 0);
         if due && env.clock.monotonic() >= self.not_before {
+            if std::mem::take(&mut self.urgent) {
+                self.not_before = env.clock.monotonic().saturating_add(RETRY);
+            }
             self.start(env, shared);
         }
     }

@@ -168,6 +168,9 @@ impl Lane {
             return first.fail(&Failure::NeverWritten(reason.clone()));
         }
         let refuse_appends = self.space.refusal(&self.env, &self.roll, self.position.offset);
+        if refuse_appends.is_some() {
+            self.checkpoints.hurry();
+        }
         let mut group = Group::new(
             self.limits(refuse_appends),
             self.witnesses.len(),

@@ -11,6 +11,7 @@ import io.netty.buffer.Unpooled;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.NativeException;
 import io.nereus.pulsar.bridge.NativeStream;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -98,7 +99,7 @@ public class PendingAddsTest {
     }
 
     private void add(String name) {
-        add(name, Unpooled.copiedBuffer(name, java.nio.charset.StandardCharsets.UTF_8));
+        add(name, Unpooled.copiedBuffer(name, StandardCharsets.UTF_8));
     }
 
     private void add(String name, ByteBuf buffer) {

@@ -88,6 +88,21 @@ public class WaitingReadTest {
     }
 
     @Test
+    public void anEntryBetweenNotificationAndNewRegistrationIsSeen_case_017() {
+        AtomicInteger registrations = new AtomicInteger();
+        waiting = new WaitingRead(ledger, progress, () -> {
+            if (registrations.incrementAndGet() == 2) {
+                ledger.end++;
+            }
+        }, () -> { }, request -> ReadOp.start(ledger, progress, request, () -> { }), () -> 10);
+        RecordedRead read = readOrWait();
+        waiting.notifyEntriesAvailable(); // and there is nothing to read
+        ledger.drain();
+        assertEquals(registrations.get(), 2);
+        assertEquals(read.offsets(), List.of(5L));
+    }
+
+    @Test
     public void aSecondWaitIsRefused() {
         readOrWait();
         RecordedRead second = readOrWait();

@@ -15,10 +15,12 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo;
 import org.apache.pulsar.client.admin.PulsarAdminException;
 import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.metadata.api.MetadataStoreConfig;
 import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
@@ -85,7 +87,7 @@ public class DamageTest {
         broker.process().start(SETTINGS);
         assertComplete(SOUND, 2 * MESSAGES);
         assertRefusedOrDamaged(HURT);
-        Evidence.assertLine(broker.process().logSince(log), "damaged at", segment.getFileName().toString());
+        Evidence.assertLine(broker.process().logSince(log), "damaged at", "segment " + sequence(segment), "restore");
         end();
     }
 
@@ -156,7 +158,10 @@ public class DamageTest {
         long log = broker.process().logSize();
         broker.process().start(SETTINGS);
         expectThrows(PulsarAdminException.class, () -> broker.admin().topics().getStats(STOCK));
-        expectThrows(PulsarClientException.class, () -> Topics.send(broker.client(), STOCK, "m", 1));
+        try (PulsarClient impatient = PulsarClient.builder().serviceUrl(broker.process().serviceUrl())
+                .operationTimeout(3, TimeUnit.SECONDS).build()) {
+            expectThrows(PulsarClientException.class, () -> Topics.send(impatient, STOCK, "m", 1));
+        }
         Evidence.assertLine(broker.process().logSince(log), "public/default/persistent/stock", "bookkeeper");
         assertComplete(SOUND, 2 * MESSAGES);
         end();
@@ -229,6 +234,11 @@ public class DamageTest {
             }
         }
         throw new AssertionError("no segment holds the messages of " + HURT + ": " + list(data().resolve("journal")));
+    }
+
+    /** How messages name a segment. */
+    private static String sequence(Path segment) {
+        return segment.getFileName().toString().replace(".seg", "");
     }
 
     private static Path newest(Path directory, String kind) throws IOException {
