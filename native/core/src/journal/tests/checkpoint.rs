@@ -167,6 +167,30 @@ fn a_full_disk_refuses_appends_by_name_while_trims_go_on_and_recovers_when_space
 }
 
 #[test]
+fn trims_free_a_full_disk_although_no_checkpoint_would_be_due() {
+    let mut world = World::new(8);
+    world.options.reserve_bytes = 2 * SEGMENT;
+    world.options.checkpoint_bytes = 1 << 30;
+    world.disk.set_capacity(6 * SEGMENT);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    let mut end = 0;
+    while let crate::commit::AppendOutcome::Committed { .. } = world.append(&journal, stream(1), end, &vec![1; LARGE]) {
+        end += 1;
+        assert!(end < 1000);
+    }
+    world.change(&journal, stream(1), trim(end)).unwrap();
+    let mut tries = 0;
+    while let crate::commit::AppendOutcome::NotCommitted(_) = world.append(&journal, stream(1), end, &vec![1; LARGE]) {
+        tries += 1;
+        assert!(tries < 30, "a producer that goes on trying gets through within seconds");
+        world.executor.run_for(std::time::Duration::from_millis(200));
+    }
+    assert!(journal.stats().removed_segments > 0);
+    fill_large(&mut world, &journal, 1, end + 1, 10);
+}
+
+#[test]
 fn no_space_for_a_segment_is_a_refusal_and_not_poison() {
     let mut world = World::new(6);
     world.disk.set_capacity(2 * SEGMENT + 10_000);

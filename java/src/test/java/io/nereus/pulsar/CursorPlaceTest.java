@@ -19,6 +19,7 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
+import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Reset, seek, rewind, find, and what becomes of a cursor when its ledger is trimmed, over a real engine. */
@@ -161,7 +162,7 @@ public class CursorPlaceTest extends CursorFixture {
         NereusManagedCursor cursor = earliest("sub");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         ManagedCursor compacted = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "compacted",
-            org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition.Earliest, true);
+            InitialPosition.Earliest, true);
         add(10);
         await(ledger.trimTo(4));
         assertBacklog(cursor, 6);

@@ -81,7 +81,7 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
             newest = position;
             low = probe + 1;
         } else {
-            high = checkingFirst ? low : probe;
+            high = probe; // the first entry of the range, if that is what was checked: then nothing is left
         }
         checkingFirst = false;
         next();
