@@ -169,6 +169,10 @@ error_codes! {
 impl Error {
     /// An I/O failure of `op` on `what`.
     pub fn io(op: &'static str, what: impl Into<String>, source: io::Error) -> Self {
-        Error::Io { op, what: what.into(), source: Arc::new(source) }
+        Error::Io {
+            op,
+            what: what.into(),
+            source: Arc::new(source),
+        }
     }
 }

@@ -87,7 +87,8 @@ impl Checkpoints {
                 }
             }
         }
-        let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty || (self.urgent && self.since > 0);
+        let due =
+            self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty || (self.urgent && self.since > 0);
         if due && env.clock.monotonic() >= self.not_before {
             if std::mem::take(&mut self.urgent) {
                 self.not_before = env.clock.monotonic().saturating_add(RETRY);

@@ -177,7 +177,7 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
 
     @Override
     public Executor executor() {
-        return executor;
+        return this::execute;
     }
 
     @Override

@@ -405,7 +405,10 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         }
         return CompletableFuture.allOf(settled.toArray(CompletableFuture[]::new))
             .completeOnTimeout(null, SHUTDOWN_SECONDS, TimeUnit.SECONDS)
-            .thenRunAsync(() -> scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS));
+            .thenRunAsync(() -> {
+                scheduler.shutdown(); // else every thread is waited for although it is idle
+                scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS);
+            });
     }
 
     // ---- configuration and caches

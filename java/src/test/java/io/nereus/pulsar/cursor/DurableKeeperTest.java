@@ -45,9 +45,9 @@ public class DurableKeeperTest {
         ledger = new FakeLedger(1000);
         progress = new CursorProgress(ledger, new AckState(0));
         keeper = new DurableKeeper("sub", ledger, progress, Map.of(), Map.of(), update -> {
-            PendingWrite write = new PendingWrite(update, new CompletableFuture<>());
+            PendingWrite write = new PendingWrite(update);
             writes.add(write);
-            return write.future();
+            return write.future;
         }, new CursorStats(null), (before, now) -> log.add("moved " + before + " to " + now));
     }
 
@@ -82,13 +82,13 @@ public class DurableKeeperTest {
 
     private void succeed() {
         PendingWrite write = writes.remove();
-        disk.apply(write.update());
-        write.future().complete(null);
+        disk.apply(write.update);
+        write.future.complete(null);
         ledger.drain();
     }
 
     private void fail(int code) {
-        writes.remove().future().completeExceptionally(new NativeException(code, "injected"));
+        writes.remove().future.completeExceptionally(new NativeException(code, "injected"));
         ledger.drain();
     }
 
@@ -421,7 +421,13 @@ public class DurableKeeperTest {
         };
     }
 
-    private record PendingWrite(CursorUpdate update, CompletableFuture<Void> future) {
+    private static final class PendingWrite {
+        private final CursorUpdate update;
+        private final CompletableFuture<Void> future = new CompletableFuture<>();
+
+        PendingWrite(CursorUpdate update) {
+            this.update = update;
+        }
     }
 
     /** What the engine would have after a crash. */

@@ -3,6 +3,7 @@ package io.nereus.tests.demo;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.SplittableRandom;
 
@@ -52,6 +53,6 @@ final class Content {
     /** A number in [0, 100) that belongs to the message; decides which messages are acknowledged at once. */
     static int percentile(String producer, long sequence) {
         byte[] name = (producer + sequence).getBytes(StandardCharsets.UTF_8);
-        return new SplittableRandom(java.util.Arrays.hashCode(name)).nextInt(100);
+        return new SplittableRandom(Arrays.hashCode(name)).nextInt(100);
     }
 }

@@ -213,6 +213,7 @@ final class SubscriptionTask {
         }
     }
 
+    /** A request that fails (the connection is gone) has no receipt, and the broker will deliver the message again. */
     private void acknowledge(Member member, Message<?> message, String topic, MsgId id) {
         history.append(t -> new Event.AckRequested(t, topic, plan.name(), id, plan.reach()));
         (plan.reach() == Reach.UP_TO ? member.consumer.acknowledgeCumulativeAsync(message)

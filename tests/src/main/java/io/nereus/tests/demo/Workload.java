@@ -38,7 +38,8 @@ public final class Workload implements AutoCloseable {
 
     private static final String TENANT = "public";
     private static final long WAIT_MILLIS = 60_000;
-    private static final long READ_MEMORY_MIB = 64;
+    /** Bound of the client library for what is sent and not yet answered. */
+    private static final long PENDING_MEMORY_MIB = 64;
 
     private final Plan plan;
     private final HistoryWriter history;
@@ -55,7 +56,7 @@ public final class Workload implements AutoCloseable {
         this.history = history;
         this.recorder = new Recorder(history, seed);
         this.admin = PulsarAdmin.builder().serviceHttpUrl(adminUrl).build();
-        this.client = PulsarClient.builder().serviceUrl(serviceUrl).memoryLimit(READ_MEMORY_MIB, SizeUnit.MEGA_BYTES)
+        this.client = PulsarClient.builder().serviceUrl(serviceUrl).memoryLimit(PENDING_MEMORY_MIB, SizeUnit.MEGA_BYTES)
                 .operationTimeout(60, TimeUnit.SECONDS).lookupTimeout(60, TimeUnit.SECONDS)
                 .startingBackoffInterval(50, TimeUnit.MILLISECONDS).maxBackoffInterval(1, TimeUnit.SECONDS)
                 .ioThreads(2).listenerThreads(1).build();
