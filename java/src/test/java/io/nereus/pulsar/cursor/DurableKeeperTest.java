@@ -292,7 +292,7 @@ public class DurableKeeperTest {
         reset(20, null);
         assertEquals(progress.markDeleteEnd(), 40, "nothing moves before it is durable");
         assertEquals(keeper.markDelete(45, null, null), CursorProgress.MarkDelete.RESETTING);
-        assertTrue(writes.peek().update().full());
+        assertTrue(writes.peek().update.full());
         succeed();
         assertEquals(log, List.of("moved 40 to 20", "reset to 20"));
         assertEquals(progress.markDeleteEnd(), 20);
@@ -332,7 +332,7 @@ public class DurableKeeperTest {
         ack(5);
         reset(20, null);
         succeed();
-        assertTrue(writes.peek().update().full(), "the reset goes before what waits");
+        assertTrue(writes.peek().update.full(), "the reset goes before what waits");
         succeed();
         assertEquals(log, List.of("ack 3", "moved 0 to 20", "reset to 20", "ack 5"));
         assertEquals(writes.size(), 0);
