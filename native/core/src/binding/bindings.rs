@@ -66,6 +66,13 @@ enum Unbound {
     Announced,
 }
 
+/// A deletion that has begun.
+#[derive(Debug, Clone)]
+pub struct Deleting {
+    binding: Binding,
+    version: Version,
+}
+
 /// The bindings of a cluster, as one engine works with them.
 pub struct Bindings {
     truth: Truth,
@@ -108,15 +115,17 @@ impl Bindings {
     /// a binding; `Unavailable` when the broker's store does not answer: the next open resumes.
     pub async fn open(&self, request: &OpenBinding<'_>, steps: &dyn StreamSteps) -> Result<Bound> {
         let name = request.name;
-        let mut created = false;
+        // What this open has written itself need not be read again.
+        let mut known = None;
         for _ in 0..ROUNDS {
-            let (binding, version) = match self.read(name).await? {
-                Some(found) => found,
-                None => {
-                    let name_is = self.admit_unbound(name, None).await?;
-                    self.create(request, name_is, None).await?;
-                    continue;
-                }
+            let found = match known.take() {
+                Some(written) => Some(written),
+                None => self.read(name).await?,
+            };
+            let Some((binding, version)) = found else {
+                let name_is = self.admit_unbound(name, None).await?;
+                known = self.create(request, name_is, None).await?;
+                continue;
             };
             match binding.state {
                 BindingState::Binding => {
@@ -127,16 +136,21 @@ impl Bindings {
                         activated_millis: self.truth.clock.wall_millis().max(1),
                         ..binding
                     };
-                    created = self.change(version, active).await? == Wrote::Done;
+                    if let Some((binding, _)) = self.change(Expected::Version(version), active).await? {
+                        return Ok(Bound { binding, created: true });
+                    }
                 }
                 BindingState::Active => {
                     self.check_active(&binding, steps).await?;
-                    return Ok(Bound { binding, created });
+                    return Ok(Bound {
+                        binding,
+                        created: false,
+                    });
                 }
-                BindingState::Deleting => self.finish(binding, version, steps).await?,
+                BindingState::Deleting => known = self.finish(binding, version, steps).await?,
                 BindingState::Tombstone => {
                     let name_is = self.admit_unbound(name, Some(&binding)).await?;
-                    self.create(request, name_is, Some((binding, version))).await?;
+                    known = self.create(request, name_is, Some((binding, version))).await?;
                 }
             }
         }
@@ -154,24 +168,23 @@ impl Bindings {
     /// Begins the deletion of a name; from here on no open answers its present incarnation. The caller closes what it has open of
     /// the stream and calls [`Bindings::finish_delete`]. `NotFound` when there is nothing to delete; `Corrupt` for an ACTIVE
     /// binding without a head: what ledger ids it used cannot be told.
-    pub async fn begin_delete(&self, name: &str, steps: &dyn StreamSteps) -> Result<Binding> {
+    pub async fn begin_delete(&self, name: &str, steps: &dyn StreamSteps) -> Result<Deleting> {
         for _ in 0..ROUNDS {
             let Some((binding, version)) = self.read(name).await? else {
                 return Err(not_found(name));
             };
             match binding.state {
                 BindingState::Tombstone => return Err(not_found(name)),
-                BindingState::Deleting => return Ok(binding),
+                BindingState::Deleting => return Ok(Deleting { binding, version }),
                 BindingState::Active if steps.end(binding.stream).await?.is_none() => return Err(headless(&binding)),
                 BindingState::Binding | BindingState::Active => {
-                    let now = self.truth.clock.wall_millis().max(1);
                     let deleting = Binding {
                         state: BindingState::Deleting,
-                        deleted_millis: now,
+                        deleted_millis: self.truth.clock.wall_millis().max(1),
                         ..binding
                     };
-                    if self.change(version, deleting.clone()).await? == Wrote::Done {
-                        return Ok(deleting);
+                    if let Some((binding, version)) = self.change(Expected::Version(version), deleting).await? {
+                        return Ok(Deleting { binding, version });
                     }
                 }
             }
@@ -180,18 +193,25 @@ impl Bindings {
     }
 
     /// Finishes the deletion of the incarnation that [`Bindings::begin_delete`] answered. Idempotent.
-    pub async fn finish_delete(&self, deleting: &Binding, steps: &dyn StreamSteps) -> Result<()> {
+    pub async fn finish_delete(&self, deleting: &Deleting, steps: &dyn StreamSteps) -> Result<()> {
+        let Deleting { binding, version } = deleting;
+        let (name, incarnation) = (&binding.name, binding.incarnation);
+        let mut known = Some((binding.clone(), *version));
         for _ in 0..ROUNDS {
-            match self.read(&deleting.name).await? {
+            let found = match known.take() {
+                Some(written) => Some(written),
+                None => self.read(name).await?,
+            };
+            match found {
                 Some((binding, version))
-                    if binding.incarnation == deleting.incarnation && binding.state == BindingState::Deleting =>
+                    if binding.incarnation == incarnation && binding.state == BindingState::Deleting =>
                 {
-                    self.finish(binding, version, steps).await?;
+                    known = self.finish(binding, version, steps).await?;
                 }
                 _ => return Ok(()),
             }
         }
-        Err(contended(&deleting.name))
+        Err(contended(name))
     }
 
     /// Names that have a binding in any state, in no order.
@@ -240,13 +260,13 @@ impl Bindings {
         }
     }
 
-    /// Writes a new incarnation in state BINDING; whoever comes first decides, so the outcome is read again by the caller.
+    /// Writes a new incarnation in state BINDING. Whoever comes first decides: `None` when that was somebody else.
     async fn create(
         &self,
         request: &OpenBinding<'_>,
         name_is: Unbound,
         before: Option<(Binding, Version)>,
-    ) -> Result<()> {
+    ) -> Result<Option<(Binding, Version)>> {
         if !request.create && name_is == Unbound::Unknown {
             return Err(not_found(request.name));
         }
@@ -283,8 +303,7 @@ impl Bindings {
             changed_by: self.owner.clone(),
             attempt: self.random.next_u128(),
         };
-        // Lost or done, the next round looks at what is there.
-        self.truth.write(expected, &binding).await.map(drop)
+        self.change(expected, binding).await
     }
 
     async fn check_active(&self, binding: &Binding, steps: &dyn StreamSteps) -> Result<()> {
@@ -300,52 +319,55 @@ impl Bindings {
         Ok(())
     }
 
-    /// The steps of a deletion from wherever it stands. The caller reads again afterwards.
-    async fn finish(&self, binding: Binding, version: Version, steps: &dyn StreamSteps) -> Result<()> {
+    /// The next steps of a deletion from where it stands, and what the binding is then; `None` when the caller has to read it.
+    async fn finish(
+        &self,
+        binding: Binding,
+        version: Version,
+        steps: &dyn StreamSteps,
+    ) -> Result<Option<(Binding, Version)>> {
         if !binding.is_sealed() {
             let end = match steps.seal(binding.stream).await? {
                 Some(end) => end,
                 // Never completed: nothing was ever appended.
                 None if binding.activated_millis == 0 => Offset::ZERO,
-                None => return Err(headless(&binding)),
+                // Somebody else may have come further with this deletion.
+                None => match self.read(&binding.name).await? {
+                    Some((_, now)) if now == version => return Err(headless(&binding)),
+                    _ => return Ok(None),
+                },
             };
             // The id of the end itself counts as used: read positions point at it.
             let highest = binding
                 .projection
                 .position(end)
                 .map_or(i64::MAX as u64, |(ledger, _)| ledger.get());
-            return self
-                .change(
-                    version,
-                    Binding {
-                        highest_ledger: highest,
-                        ..binding
-                    },
-                )
-                .await
-                .map(drop);
+            let sealed = Binding {
+                highest_ledger: highest,
+                ..binding
+            };
+            return self.change(Expected::Version(version), sealed).await;
         }
         self.registry.remove(&binding.name, binding.incarnation).await?;
         steps.remove(binding.stream).await?;
-        self.change(
-            version,
-            Binding {
-                state: BindingState::Tombstone,
-                ..binding
-            },
-        )
-        .await
-        .map(drop)
-    }
-
-    async fn change(&self, version: Version, binding: Binding) -> Result<Wrote> {
-        let attempt = self.random.next_u128();
-        let binding = Binding {
-            changed_by: self.owner.clone(),
-            attempt,
+        let tombstone = Binding {
+            state: BindingState::Tombstone,
             ..binding
         };
-        self.truth.write(Expected::Version(version), &binding).await
+        self.change(Expected::Version(version), tombstone).await
+    }
+
+    /// Writes a binding and answers it as it stands now; `None` when somebody else was faster.
+    async fn change(&self, expected: Expected, binding: Binding) -> Result<Option<(Binding, Version)>> {
+        let binding = Binding {
+            changed_by: self.owner.clone(),
+            attempt: self.random.next_u128(),
+            ..binding
+        };
+        Ok(match self.truth.write(expected, &binding).await? {
+            Wrote::Done(version) => Some((binding, version)),
+            Wrote::Lost => None,
+        })
     }
 }
 

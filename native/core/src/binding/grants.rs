@@ -97,7 +97,7 @@ impl Grants {
             grants.push(grant);
             let forget = grants.len().saturating_sub(REMEMBERED);
             grants.drain(..forget);
-            if self.truth.write(expected, &LedgerGrant { next: end, grants }).await? == Wrote::Done {
+            if let Wrote::Done(_) = self.truth.write(expected, &LedgerGrant { next: end, grants }).await? {
                 return Ok(Range { next: first, end });
             }
         }

@@ -15,8 +15,8 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Wrote {
-    /// It is stored.
-    Done,
+    /// It is stored, under this version.
+    Done(Version),
     /// Somebody else changed the record, before or after it: read again and decide anew.
     Lost,
 }
@@ -48,7 +48,7 @@ impl Truth {
             value: Some(record.encode()?),
         };
         match write_settled(&*self.store, &*self.clock, vec![write]).await.pop() {
-            Some(Verdict::Applied(_)) => Ok(Wrote::Done),
+            Some(Verdict::Applied(version)) => Ok(Wrote::Done(version)),
             Some(Verdict::Conflict(_)) => Ok(Wrote::Lost),
             Some(Verdict::Refused(error)) => Err(error),
             Some(Verdict::Unknown(error)) => Err(unsettled(&key, &error.to_string())),

@@ -71,6 +71,22 @@ fn not_committed(outcome: AppendOutcome) -> Error {
 }
 
 #[test]
+fn l02_without_its_head_update_an_append_stays_invisible() {
+    let mut world = World::new(Memory::default());
+    let stream = world.stream();
+    put(&stream, b"0");
+    world.fixture.faults.next(Fault::Refuse);
+    let (_, receiver) = append(&stream, b"never").unwrap();
+    assert_eq!(not_committed(outcome(&receiver)).code(), ErrorCode::Unavailable);
+    for _ in 0..2 {
+        let reader = Stream::read_only(world.parts(plenty()));
+        assert_eq!(reader.state().end, Offset::new(1));
+        assert_eq!(read_all(&world.rt, &reader, 0), [b"0".to_vec()]);
+        world.reopen();
+    }
+}
+
+#[test]
 fn l03_slice_is_durable_with_its_intent_before_the_head_names_it() {
     let mut world = World::new(Memory::default());
     let stream = world.stream();

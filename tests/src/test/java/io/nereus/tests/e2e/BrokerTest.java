@@ -238,12 +238,23 @@ public class BrokerTest {
                 .startMessageIdInclusive().create()) {
             assertEquals(Topics.readAll(reader), List.of("b9"));
             reader.seek(between);
+            awaitConnected(reader);
             assertEquals(Topics.readAll(reader), Topics.expected("b", 0, 10));
-            reader.seek(ids.get(18));
+            seek(reader, ids.get(18));
             assertEquals(Topics.readAll(reader), Topics.expected("b", 8, 10));
-            reader.seek(MessageId.earliest);
+            seek(reader, MessageId.earliest);
             assertEquals(Topics.readAll(reader).size(), 20);
         }
+    }
+
+    private static void seek(Reader<?> reader, MessageId id) throws PulsarClientException {
+        reader.seek(id);
+        awaitConnected(reader);
+    }
+
+    /** A seek disconnects the reader; asked before it is back, the client library fails instead of waiting. */
+    private static void awaitConnected(Reader<?> reader) {
+        await().atMost(Duration.ofSeconds(20)).until(reader::isConnected);
     }
 
     @Test
