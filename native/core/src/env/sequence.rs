@@ -51,7 +51,11 @@ impl Sequence {
             !std::mem::replace(&mut state.running, true)
         };
         if start {
-            self.spawner.spawn("steps", Box::pin(self.clone().drain()));
+            let drain = Drain {
+                sequence: self.clone(),
+                finished: false,
+            };
+            self.spawner.spawn("steps", Box::pin(drain.run()));
         }
         Box::pin(async move {
             answer.await.unwrap_or_else(|_| {
@@ -73,20 +77,25 @@ impl Sequence {
             idle.await;
         }
     }
+}
 
-    async fn drain(self: Arc<Self>) {
-        let mut drain = Drain {
-            sequence: &self,
-            finished: false,
-        };
+/// The running sequence. Dropped unfinished, even before its first step (the runtime stops), it lets every queued step go, which
+/// answers their callers.
+struct Drain {
+    sequence: Arc<Sequence>,
+    finished: bool,
+}
+
+impl Drain {
+    async fn run(mut self) {
         loop {
             let step = {
-                let mut state = self.state.lock();
+                let mut state = self.sequence.state.lock();
                 match state.queue.pop_front() {
                     Some(step) => step,
                     None => {
                         state.running = false;
-                        drain.finished = true;
+                        self.finished = true;
                         return;
                     }
                 }
@@ -97,13 +106,7 @@ impl Sequence {
     }
 }
 
-/// Dropped unfinished (the runtime stops) it lets every queued step go, which answers their callers.
-struct Drain<'a> {
-    sequence: &'a Sequence,
-    finished: bool,
-}
-
-impl Drop for Drain<'_> {
+impl Drop for Drain {
     fn drop(&mut self) {
         if !self.finished {
             let rest = {

@@ -1,6 +1,6 @@
 package io.nereus.tests.e2e;
 
-import static org.testng.Assert.assertTrue;
+import static org.testng.Assert.fail;
 
 import io.nereus.tests.broker.BrokerProcess;
 import io.nereus.tests.demo.Plan;
@@ -11,6 +11,7 @@ import io.nereus.tests.history.History;
 import io.nereus.tests.history.HistoryChecker;
 import io.nereus.tests.history.HistoryWriter;
 import io.nereus.tests.history.Verdict;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -63,7 +64,11 @@ public class KillTest {
                 }
             }
             verdict = HistoryChecker.check(History.read(List.of(file)), ACK_DURABLE_AFTER_MILLIS);
-            assertTrue(verdict.isClean(), "seed " + seed + ": " + verdict + "\n" + String.join("\n", verdict.evidence()));
+            if (!verdict.isClean()) {
+                Path kept = Files.createTempDirectory("history-").resolve("seed-" + seed + ".log");
+                Files.copy(file, kept);
+                fail("seed " + seed + ": " + verdict + ", history kept as " + kept + "\n" + String.join("\n", verdict.evidence()));
+            }
         }
     }
 
