@@ -215,49 +215,41 @@ public final class CursorProgress {
      * Chooses the next range for a read.
      *
      * @param readEpoch   the epoch in which the read began
+     * @param from        where the read itself has got to; it moves nothing before it delivers
      * @param wanted      most entries to deliver
      * @param limit       exclusive bound
      * @param acrossGaps  whether the range may hold short runs of acknowledged entries
      * @return the range, empty if there is nothing to read; null if the read is stale
      */
-    synchronized AckState.Range window(long readEpoch, int wanted, long limit, Gaps acrossGaps) {
+    synchronized AckState.Range window(long readEpoch, long from, int wanted, long limit, Gaps acrossGaps) {
         if (readEpoch != epoch) {
             return null;
         }
+        long start = Math.max(from, readStart());
         long bound = Math.min(limit, ledger.committedEnd());
-        AckState.Range range = acks.window(readStart(), bound, wanted, acrossGaps == Gaps.ALLOWED ? LONGEST_GAP : 0);
-        if (range.isEmpty()) {
-            readOffset = Math.max(readOffset, range.start());
-        }
-        return range;
+        return acks.window(start, bound, wanted, acrossGaps == Gaps.ALLOWED ? LONGEST_GAP : 0);
     }
 
     /**
-     * Hands entries that were read over to their read, unless another read or an acknowledgement was faster.
+     * Hands everything that a read has read over to it, in one step with moving the read position, so that no later
+     * read can deliver before it what follows. Leaves out what another read or an acknowledgement was faster with.
      *
-     * @param start   offset of the first entry; the others follow without a gap
+     * @param next    offset behind everything that was read or skipped
      * @param dropped receives the entries that are not handed over; the caller releases them
      * @return what is handed over; null, with everything dropped, if the read is stale
      */
-    synchronized List<Entry> claim(long readEpoch, long start, List<Entry> entries, List<Entry> dropped) {
+    synchronized List<Entry> claim(long readEpoch, long next, List<Entry> entries, List<Entry> dropped) {
         if (readEpoch != epoch) {
             dropped.addAll(entries);
             return null;
         }
         List<Entry> claimed = new ArrayList<>(entries.size());
-        for (int i = 0; i < entries.size(); i++) {
-            long offset = start + i;
-            (offset >= readOffset && !acks.isAcked(offset) ? claimed : dropped).add(entries.get(i));
+        for (Entry entry : entries) {
+            long offset = ledger.offset(entry.getPosition());
+            (offset >= readOffset && !acks.isAcked(offset) ? claimed : dropped).add(entry);
         }
-        passTo(start + entries.size());
+        passTo(next);
         return claimed;
-    }
-
-    /** Moves the read position past entries that the reader wants skipped. */
-    synchronized void skip(long readEpoch, long next) {
-        if (readEpoch == epoch) {
-            passTo(next);
-        }
     }
 
     private void passTo(long next) {

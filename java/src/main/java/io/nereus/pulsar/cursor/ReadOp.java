@@ -11,9 +11,10 @@ import org.slf4j.LoggerFactory;
  * One read of a cursor, from its read position on.
  *
  * <p>Promises: ends exactly once, on the ledger's executor; what it delivers is a mutable list of entries that were not
- * acknowledged, in order, one reference each; the read position moves past them as they are claimed. A read overtaken
- * by a rewind, seek or reset ends with an empty list: its entries will be read again from the new position. A read that
- * fails after it has claimed entries delivers these; the failure meets the next read.
+ * acknowledged, in order, one reference each; the read position moves past them in the step that delivers them, so a
+ * read in several parts cannot be overtaken by a later one. A read overtaken by a rewind, seek or reset ends with an
+ * empty list: its entries will be read again from the new position. A read that fails after it has read some entries
+ * delivers these; the failure meets the next read.
  *
  * <p>Does not: wait for entries. Runs on one thread at a time.
  */
@@ -26,9 +27,11 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     private final ReadRequest request;
     private final Runnable ended;
     private final long epoch;
-    private final ArrayList<Entry> entries = new ArrayList<>();
+    private ArrayList<Entry> entries = new ArrayList<>();
     private long bytes;
     private AckState.Range range;
+    /** Behind everything that was read or skipped; 0 while nothing was. */
+    private long next;
 
     private ReadOp(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended) {
         this.ledger = ledger;
@@ -54,23 +57,26 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     private boolean readNext() {
         int wanted = request.maxEntries() - entries.size();
         CursorProgress.Gaps gaps = request.skip() == null ? CursorProgress.Gaps.ALLOWED : CursorProgress.Gaps.NONE;
-        AckState.Range next = progress.window(epoch, wanted, request.limit(), gaps);
-        if (next == null || next.isEmpty()) {
+        AckState.Range found = progress.window(epoch, next, wanted, request.limit(), gaps);
+        if (found == null) {
+            return false;
+        }
+        if (found.isEmpty()) {
+            next = Math.max(next, found.start());
             return false;
         }
         if (request.skip() != null) {
-            AckState.Range unskipped = firstUnskipped(next);
+            AckState.Range unskipped = firstUnskipped(found);
             if (unskipped.isEmpty()) {
-                progress.skip(epoch, next.end());
+                next = found.end();
                 // As a task of its own, which lets others in: all of a long backlog may be skipped.
                 ledger.executor().execute(this::readNextOrFinish);
                 return true;
             }
-            progress.skip(epoch, unskipped.start());
-            next = unskipped;
+            found = unskipped;
         }
-        range = next;
-        ledger.read(next.start(), Math.toIntExact(next.size()), request.maxBytes() - bytes, next.end(), this);
+        range = found;
+        ledger.read(found.start(), Math.toIntExact(found.size()), request.maxBytes() - bytes, found.end(), this);
         return true;
     }
 
@@ -94,22 +100,18 @@ public final class ReadOp implements CursorLedger.EntriesResult {
 
     @Override
     public void entries(List<Entry> read) {
+        next = range.start() + read.size();
         List<Entry> dropped = new ArrayList<>();
-        List<Entry> claimed = progress.claim(epoch, range.start(), read, dropped);
+        List<Entry> kept = progress.withoutAcked(read, dropped);
         dropped.forEach(Entry::release);
-        long roundBytes = 0;
-        if (claimed != null) {
-            entries.addAll(claimed);
-            for (Entry entry : claimed) {
-                roundBytes += entry.getLength();
-            }
-            bytes += roundBytes;
+        entries.addAll(kept);
+        for (Entry entry : kept) {
+            bytes += entry.getLength();
         }
         // A short answer met the byte limit; so would another round that is bound to bring one entry.
         boolean limited = request.maxBytes() != Long.MAX_VALUE
                 && (read.size() < range.size() || request.maxBytes() - bytes < Math.max(1, averageLength()));
-        if (claimed == null || read.isEmpty() || entries.size() >= request.maxEntries()
-                || limited && !entries.isEmpty()) {
+        if (read.isEmpty() || entries.size() >= request.maxEntries() || limited && !entries.isEmpty()) {
             finish();
         } else {
             readNextOrFinish();
@@ -134,9 +136,16 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     }
 
     private void finish() {
-        if (progress.epoch() != epoch) {
-            entries.forEach(Entry::release);
-            entries.clear();
+        List<Entry> dropped = new ArrayList<>();
+        List<Entry> claimed = progress.claim(epoch, next, entries, dropped);
+        dropped.forEach(Entry::release);
+        boolean overtaken = claimed != null && claimed.isEmpty() && !entries.isEmpty();
+        entries = claimed == null ? new ArrayList<>() : new ArrayList<>(claimed);
+        if (overtaken) {
+            // Another read was faster with all of it; what follows is still to be had.
+            bytes = 0;
+            readNextOrFinish();
+            return;
         }
         ended.run();
         request.callback().readEntriesComplete(entries, request.ctx());

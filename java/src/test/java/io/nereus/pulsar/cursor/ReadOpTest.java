@@ -150,6 +150,27 @@ public class ReadOpTest {
     }
 
     @Test
+    public void aReadInSeveralPartsIsNotOvertakenByALaterRead() {
+        for (long offset = 2; offset < 50; offset++) {
+            ack(offset);
+        }
+        ledger.holdReads = true;
+        RecordedRead parts = read(5);
+        ledger.heldReads.poll().run();
+        ledger.drain();
+        RecordedRead later = read(3);
+        Runnable secondPart = ledger.heldReads.poll();
+        ledger.holdReads = false;
+        ledger.releaseHeldReads();
+        ledger.drain();
+        assertEquals(later.offsets(), List.of(0L, 1L, 50L), "nothing is skipped for a read that has not delivered yet");
+        secondPart.run();
+        ledger.drain();
+        assertEquals(parts.offsets(), List.of(51L, 52L));
+        assertEquals(progress.readOffset(), 53);
+    }
+
+    @Test
     public void entriesAcknowledgedWhileTheyAreReadAreLeftOut() {
         ledger.holdReads = true;
         RecordedRead read = read(3);

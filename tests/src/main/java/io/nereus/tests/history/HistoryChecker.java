@@ -20,7 +20,7 @@ import java.util.Map;
  * <li>reordered: see {@link OrderWatch}. Scans and exclusive and failover subscriptions keep both orders,
  *     key-shared subscriptions the order of first occurrences of each producer's key, shared ones none.
  * <li>acked-again: delivered to a subscription although its acknowledgement was persisted: confirmed before the topic
- *     was closed, or confirmed long enough before the broker was killed.
+ *     was closed, or confirmed long enough before the broker was killed (the flush interval and one flush).
  * </ul>
  *
  * <p>A history that contradicts itself (a receipt for a message that was not sent, a delivery to an undeclared
@@ -67,7 +67,8 @@ public final class HistoryChecker {
         }
     }
 
-    private final long ackDurableAfterMillis;
+    private final long ackFlushMillis;
+    private final FlushWatch flushes = new FlushWatch();
     private final Findings lost = new Findings("lost");
     private final Findings unread = new Findings("not read");
     private final Findings duplicated = new Findings("duplicated");
@@ -83,17 +84,18 @@ public final class HistoryChecker {
     private final List<Event.Gone> outages = new ArrayList<>();
     private final List<Event.Fetched> fetches = new ArrayList<>();
 
-    private HistoryChecker(long ackDurableAfterMillis) {
-        this.ackDurableAfterMillis = ackDurableAfterMillis;
+    private HistoryChecker(long ackFlushMillis) {
+        this.ackFlushMillis = ackFlushMillis;
     }
 
     /**
-     * @param history               all events, in the order of their times
-     * @param ackDurableAfterMillis how long before a kill a receipt must have come for its acknowledgement to count as
-     *                              persisted: the flush interval and the time of one flush
+     * @param history        all events, in the order of their times
+     * @param ackFlushMillis how long the broker may keep an acknowledgement before it begins to persist it
+     *                       ({@code nereusAckFlushMillis}); how long a flush takes is taken from the history itself, see
+     *                       {@link FlushWatch}
      */
-    public static Verdict check(List<Event> history, long ackDurableAfterMillis) {
-        HistoryChecker checker = new HistoryChecker(ackDurableAfterMillis);
+    public static Verdict check(List<Event> history, long ackFlushMillis) {
+        HistoryChecker checker = new HistoryChecker(ackFlushMillis);
         for (Event event : history) {
             checker.take(event);
         }
@@ -146,6 +148,7 @@ public final class HistoryChecker {
         require(acknowledged.put(message, new Acknowledged(e.topic(), e.id(), e.exact(), e.millis())) == null,
                 "a second receipt", e);
         if (e.id().isKnown()) {
+            flushes.receipt(sent.get(message).millis(), e.millis());
             MessageKey other = receiptPlaces.computeIfAbsent(e.topic(), t -> new HashMap<>()).put(e.id(), message);
             if (other != null) {
                 duplicated.add(e.topic() + " receipt " + e.id() + " " + message,
@@ -203,7 +206,8 @@ public final class HistoryChecker {
 
     private void gone(Event.Gone e) {
         outages.add(e);
-        long persistedUntil = e.outage() == Event.Outage.CLOSED ? e.startMillis() : e.startMillis() - ackDurableAfterMillis;
+        long persistedUntil = e.outage() == Event.Outage.CLOSED ? e.startMillis()
+                : flushes.flushedAllBefore(e.startMillis()) - ackFlushMillis;
         for (Subscription subscription : subscriptions.values()) {
             if (concerns(e, subscription.topic)) {
                 subscription.acks.persistedUntil(persistedUntil);

@@ -17,7 +17,9 @@ public class HistoryCheckerTest {
 
     private static final String TOPIC = "persistent://public/default/t";
     private static final String SUB = "s";
-    private static final long GRACE = 100;
+    private static final long FLUSH = 50;
+    /** How long before a kill a receipt must have come where messages flow all the time. */
+    private static final long GRACE = FLUSH + FlushWatch.AT_LEAST_MILLIS;
 
     /** Builds a history event by event; each event is one millisecond after the one before, unless told otherwise. */
     private static final class Story {
@@ -25,6 +27,7 @@ public class HistoryCheckerTest {
         long clock;
         String topic = TOPIC;
         String consumer = "c";
+        long flowing;
 
         Story topic(boolean deduplicated) {
             events.add(new Event.Topic(++clock, topic, deduplicated));
@@ -83,6 +86,17 @@ public class HistoryCheckerTest {
             return this;
         }
 
+        /** Time passes while another producer sends, a message a millisecond, each with its receipt one later. */
+        Story flow(long millis) {
+            for (long i = 0; i < millis; i++) {
+                clock++;
+                events.add(new Event.Sent(clock, "flow", "flow", flowing, "h", 1));
+                events.add(new Event.Receipt(clock + 1, "flow", "flow", flowing, at(flowing), true));
+                flowing++;
+            }
+            return this;
+        }
+
         Story gone(Outage outage) {
             long start = ++clock;
             events.add(new Event.Gone(++clock, start, outage, ""));
@@ -123,7 +137,7 @@ public class HistoryCheckerTest {
         }
 
         Verdict verdict() {
-            return HistoryChecker.check(events, GRACE);
+            return HistoryChecker.check(events, FLUSH);
         }
     }
 
