@@ -11,6 +11,9 @@ import io.nereus.tests.history.HistoryWriter;
 import io.nereus.tests.history.MsgId;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.pulsar.client.api.Consumer;
@@ -24,7 +27,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 /**
  * One subscription with all its consumers on one thread: records every message before it does anything with it, asks
  * for acknowledgements as the plan says and records the broker's receipts. Until it is told to finish it leaves holes;
- * then it has everything redelivered that it kept and acknowledges it all.
+ * then it subscribes anew, so that everything it kept is delivered again, and acknowledges it all.
  *
  * <p>Consumers notice a lost connection themselves; the task only writes down that they did, before the first message
  * that they were given afterwards.
@@ -48,12 +51,19 @@ final class SubscriptionTask {
         }
     }
 
+    /** Makes the consumer with this number. */
+    private interface Subscriber {
+        Consumer<?> subscribe(int number) throws PulsarClientException;
+    }
+
     private final SubscriptionPlan plan;
     private final List<String> parts;
     private final boolean large;
     private final HistoryWriter history;
+    private final Subscriber subscriber;
     private final List<Member> members = new ArrayList<>();
     private final AtomicLong ackReceipts = new AtomicLong();
+    private final Set<CompletableFuture<Void>> acksUnderWay = ConcurrentHashMap.newKeySet();
     private final Thread thread;
     private boolean everything;
     private long received;
@@ -61,7 +71,16 @@ final class SubscriptionTask {
     private volatile boolean stopping;
     private volatile Throwable failure;
 
-    private SubscriptionTask(String tenant, TopicPlan topic, SubscriptionPlan plan, HistoryWriter history) {
+    private SubscriptionTask(String tenant, TopicPlan topic, SubscriptionPlan plan, HistoryWriter history,
+                             PulsarClient client) {
+        Schema<?> schema = topic.isJson() ? Schema.JSON(Order.class) : Schema.BYTES;
+        this.subscriber = number -> client.newConsumer(schema).topic(topic.fullName(tenant)).subscriptionName(plan.name())
+                .subscriptionType(type(plan.delivery())).consumerName("c" + number).priorityLevel(priority(plan, number))
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .isAckReceiptEnabled(true).enableBatchIndexAcknowledgment(true)
+                .acknowledgmentGroupTime(20, TimeUnit.MILLISECONDS)
+                .receiverQueueSize(topic.isLarge() ? 4 : 500).maxTotalReceiverQueueSizeAcrossPartitions(2_000)
+                .subscribe();
         this.plan = plan;
         this.parts = topic.parts(tenant);
         this.large = topic.isLarge();
@@ -72,22 +91,33 @@ final class SubscriptionTask {
     /** Subscribes from the earliest message with all consumers; delivery starts with {@link #start}. */
     static SubscriptionTask create(String tenant, TopicPlan topic, SubscriptionPlan plan, HistoryWriter history,
                                    PulsarClient client) throws PulsarClientException {
-        SubscriptionTask task = new SubscriptionTask(tenant, topic, plan, history);
+        SubscriptionTask task = new SubscriptionTask(tenant, topic, plan, history, client);
         for (String part : task.parts) {
             history.append(t -> new Event.Subscribed(t, part, plan.name(), plan.delivery()));
         }
-        Schema<?> schema = topic.isJson() ? Schema.JSON(Order.class) : Schema.BYTES;
-        for (int i = 0; i < plan.consumers(); i++) {
-            Consumer<?> consumer = client.newConsumer(schema).topic(topic.fullName(tenant)).subscriptionName(plan.name())
-                    .subscriptionType(type(plan.delivery())).consumerName("c" + i).priorityLevel(priority(plan, i))
-                    .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
-                    .isAckReceiptEnabled(true).enableBatchIndexAcknowledgment(true)
-                    .acknowledgmentGroupTime(20, TimeUnit.MILLISECONDS)
-                    .receiverQueueSize(task.large ? 4 : 500).maxTotalReceiverQueueSizeAcrossPartitions(2_000)
-                    .subscribe();
-            task.members.add(new Member("c" + i, consumer));
-        }
+        task.subscribe();
         return task;
+    }
+
+    private void subscribe() throws PulsarClientException {
+        for (int i = 0; i < plan.consumers(); i++) {
+            members.add(new Member("c" + i, subscriber.subscribe(i)));
+        }
+    }
+
+    /**
+     * Closes all consumers and makes them anew. Not by asking for redelivery: what one consumer asks for again may be
+     * given to the other, be acknowledged there, and already be on its way once more because that one asks too.
+     */
+    private void subscribeAnew() throws PulsarClientException {
+        CompletableFuture.allOf(acksUnderWay.toArray(CompletableFuture[]::new)).exceptionally(failed -> null)
+                .orTimeout(30, TimeUnit.SECONDS).join();
+        for (Member member : members) {
+            interrupted(member);
+            member.consumer.close();
+        }
+        members.clear();
+        subscribe();
     }
 
     /** The first consumer of a failover subscription is preferred, so that it is also the active one after a restart. */
@@ -161,10 +191,7 @@ final class SubscriptionTask {
             while (!stopping) {
                 if (finishing && !everything) {
                     everything = true;
-                    for (Member member : members) {
-                        interrupted(member);
-                        member.consumer.redeliverUnacknowledgedMessages();
-                    }
+                    subscribeAnew();
                 }
                 for (Member member : members) {
                     drain(member);
@@ -216,10 +243,13 @@ final class SubscriptionTask {
     /** A request that fails (the connection is gone) has no receipt, and the broker will deliver the message again. */
     private void acknowledge(Member member, Message<?> message, String topic, MsgId id) {
         history.append(t -> new Event.AckRequested(t, topic, plan.name(), id, plan.reach()));
-        (plan.reach() == Reach.UP_TO ? member.consumer.acknowledgeCumulativeAsync(message)
-                : member.consumer.acknowledgeAsync(message)).thenRun(() -> {
-                    history.append(t -> new Event.AckReceipt(t, topic, plan.name(), id, plan.reach()));
-                    ackReceipts.incrementAndGet();
-                });
+        CompletableFuture<Void> ack = plan.reach() == Reach.UP_TO ? member.consumer.acknowledgeCumulativeAsync(message)
+                : member.consumer.acknowledgeAsync(message);
+        acksUnderWay.add(ack);
+        ack.thenRun(() -> {
+            history.append(t -> new Event.AckReceipt(t, topic, plan.name(), id, plan.reach()));
+            ackReceipts.incrementAndGet();
+        });
+        ack.whenComplete((done, failed) -> acksUnderWay.remove(ack));
     }
 }
