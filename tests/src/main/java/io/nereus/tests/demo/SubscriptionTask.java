@@ -80,7 +80,7 @@ final class SubscriptionTask {
                 .isAckReceiptEnabled(true).enableBatchIndexAcknowledgment(true)
                 .acknowledgmentGroupTime(20, TimeUnit.MILLISECONDS)
                 .receiverQueueSize(topic.isLarge() ? 4 : 500).maxTotalReceiverQueueSizeAcrossPartitions(2_000)
-                .subscribe();
+                .startPaused(true).subscribe();
         this.plan = plan;
         this.parts = topic.parts(tenant);
         this.large = topic.isLarge();
@@ -99,9 +99,16 @@ final class SubscriptionTask {
         return task;
     }
 
+    /**
+     * Delivery begins when all consumers are there: a key-shared subscription of Pulsar 4.0 can stand still when hashes
+     * move to a consumer that joins while others hold messages and nothing new is produced (apache/pulsar#23845).
+     */
     private void subscribe() throws PulsarClientException {
         for (int i = 0; i < plan.consumers(); i++) {
             members.add(new Member("c" + i, subscriber.subscribe(i)));
+        }
+        for (Member member : members) {
+            member.consumer.resume();
         }
     }
 
