@@ -1,70 +1,76 @@
 package io.nereus.tests.history;
 
-import java.util.ArrayList;
+import io.nereus.tests.history.Event.Reach;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
 /**
  * What one subscription asked to acknowledge in one topic partition, and which of it is persisted: known only when the
  * broker or the topic goes away, by the age of the receipts at that moment. Fed in order of time.
+ *
+ * <p>What is not known to be persisted then may be lost, as if it had never been asked for: its receipt proves nothing
+ * about later outages, and a receipt that is written down after the outage for a request from before it proves nothing
+ * at all.
  */
 final class AckWatch {
 
-    private record Confirmed(long millis, MsgId id) { }
+    private record Ack(MsgId id, Reach reach) { }
 
-    private final Set<MsgId> requested = new HashSet<>();
-    private MsgId requestedUpTo;
-    private final Map<MsgId, Long> confirmed = new HashMap<>();
-    private final List<Confirmed> confirmedUpTo = new ArrayList<>();
-    private final Set<MsgId> persisted = new HashSet<>();
-    private MsgId persistedUpTo;
+    private final Covered requested = new Covered();
+    private final Covered persisted = new Covered();
+    /** Requests since the last outage. */
+    private final Set<Ack> open = new HashSet<>();
+    /** When those of them that were confirmed first were. */
+    private final Map<Ack, Long> confirmed = new HashMap<>();
 
-    void requested(MsgId id, Event.Reach reach) {
-        if (reach == Event.Reach.ONE) {
-            requested.add(id);
-        } else {
-            requestedUpTo = later(requestedUpTo, id);
+    void requested(MsgId id, Reach reach) {
+        requested.add(id, reach);
+        open.add(new Ack(id, reach));
+    }
+
+    void confirmed(long millis, MsgId id, Reach reach) {
+        Ack ack = new Ack(id, reach);
+        if (open.contains(ack)) {
+            confirmed.putIfAbsent(ack, millis);
         }
     }
 
-    void confirmed(long millis, MsgId id, Event.Reach reach) {
-        if (reach == Event.Reach.ONE) {
-            confirmed.putIfAbsent(id, millis);
-        } else {
-            confirmedUpTo.add(new Confirmed(millis, id));
-        }
-    }
-
-    /** From now on every acknowledgement confirmed at {@code millis} or before counts as persisted. */
-    void persistedUntil(long millis) {
-        confirmed.forEach((id, at) -> {
-            if (at <= millis) {
-                persisted.add(id);
+    /** An outage: what was confirmed at {@code persistedUntil} or before is persisted, everything else is in doubt. */
+    void gone(long persistedUntil) {
+        confirmed.forEach((ack, millis) -> {
+            if (millis <= persistedUntil) {
+                persisted.add(ack.id, ack.reach);
             }
         });
-        for (Confirmed upTo : confirmedUpTo) {
-            if (upTo.millis <= millis) {
-                persistedUpTo = later(persistedUpTo, upTo.id);
-            }
-        }
+        confirmed.clear();
+        open.clear();
     }
 
     boolean isRequested(MsgId id) {
-        return requested.contains(id) || covers(requestedUpTo, id);
+        return requested.contains(id);
     }
 
     boolean isPersisted(MsgId id) {
-        return persisted.contains(id) || covers(persistedUpTo, id);
+        return persisted.contains(id);
     }
 
-    private static boolean covers(MsgId upTo, MsgId id) {
-        return upTo != null && id.compareTo(upTo) <= 0;
-    }
+    /** Messages covered by acknowledgements of single messages and up to a message. */
+    private static final class Covered {
+        private final Set<MsgId> single = new HashSet<>();
+        private MsgId upTo;
 
-    private static MsgId later(MsgId a, MsgId b) {
-        return a == null || a.compareTo(b) < 0 ? b : a;
+        void add(MsgId id, Reach reach) {
+            if (reach == Reach.ONE) {
+                single.add(id);
+            } else if (upTo == null || upTo.compareTo(id) < 0) {
+                upTo = id;
+            }
+        }
+
+        boolean contains(MsgId id) {
+            return single.contains(id) || (upTo != null && id.compareTo(upTo) <= 0);
+        }
     }
 }

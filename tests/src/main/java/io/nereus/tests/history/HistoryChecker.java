@@ -210,7 +210,7 @@ public final class HistoryChecker {
                 : flushes.flushedAllBefore(e.startMillis()) - ackFlushMillis;
         for (Subscription subscription : subscriptions.values()) {
             if (concerns(e, subscription.topic)) {
-                subscription.acks.persistedUntil(persistedUntil);
+                subscription.acks.gone(persistedUntil);
             }
         }
     }

@@ -88,9 +88,10 @@ public class RestartTest {
             }
             half.acknowledgeCumulative(Topics.receive(half, 20).get(9));
         }
-        // the promise: an acknowledgement is persisted within nereusAckFlushMillis and one flush after its receipt
+        // the promise: an acknowledgement is persisted within nereusAckFlushMillis (50) and one flush after its receipt
         long acknowledged = System.nanoTime();
-        Awaitility.await().until(() -> System.nanoTime() - acknowledged > KillTest.ACK_DURABLE_AFTER_MILLIS * 1_000_000);
+        Awaitility.await().until(() -> System.nanoTime() - acknowledged > 100_000_000);
+        Topics.send(broker.client(), Topics.name("flushed"), "m", 2);
     }
 
     private void prepareDeduplication() throws Exception {
