@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
@@ -33,6 +34,8 @@ final class ClientProcess implements AutoCloseable {
     private final PrintStream commands;
     private final Path log;
     private final BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+    /** What the client's JVM said beside the answers, for example why it ended itself. */
+    private final List<String> remarks = new CopyOnWriteArrayList<>();
 
     /** Starts the client with this process's class path; its log and its history go to files in the directory. */
     ClientProcess(String serviceUrl, String adminUrl, long seed, Path directory) throws IOException {
@@ -83,6 +86,11 @@ final class ClientProcess implements AutoCloseable {
         }
     }
 
+    /** What the client said on its standard output beside its answers. */
+    List<String> remarks() {
+        return remarks;
+    }
+
     /** Waits for the client's own end. */
     void awaitEnd(int seconds) throws IOException, InterruptedException {
         if (!process.waitFor(seconds, TimeUnit.SECONDS) || process.exitValue() != 0) {
@@ -99,16 +107,21 @@ final class ClientProcess implements AutoCloseable {
 
     private IOException failed(String what) throws IOException {
         List<String> lines = Files.readAllLines(log);
+        remarks.forEach(remark -> lines.add("on its standard output: " + remark));
         return new IOException(what + ":\n" + String.join("\n", lines.subList(Math.max(0, lines.size() - 60), lines.size())));
     }
 
     private void collectAnswers() {
         try (BufferedReader lines = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
             for (String line; (line = lines.readLine()) != null; ) {
-                answers.add(line);
+                if (line.startsWith(DemoClient.ANSWER)) {
+                    answers.add(line.substring(DemoClient.ANSWER.length()));
+                } else {
+                    remarks.add(line);
+                }
             }
         } catch (IOException streamOfDeadProcess) {
-            answers.add("(its output broke off: " + streamOfDeadProcess.getMessage() + ")");
+            remarks.add("it broke off: " + streamOfDeadProcess.getMessage());
         }
     }
 }

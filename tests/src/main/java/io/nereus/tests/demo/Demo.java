@@ -81,6 +81,7 @@ public final class Demo {
                 client.tell("read");
                 say(client.await("read", 90));
                 client.awaitEnd(30);
+                client.remarks().forEach(remark -> say("the client's JVM remarked: " + remark));
             }
             say("stopping the broker");
             broker.stop();

@@ -9,7 +9,7 @@ import java.nio.file.Path;
 
 /**
  * The client process of the demonstration. It is led by lines on its standard input and answers each with one line on
- * its standard output:
+ * its standard output, marked by {@link #ANSWER}, because the JVM itself may say something there too:
  *
  * <pre>
  *   (start)   ->  flowing         everything is set up, receipts and ack receipts come in everywhere
@@ -23,6 +23,9 @@ import java.nio.file.Path;
  */
 public final class DemoClient {
 
+    /** What an answer begins with. */
+    static final String ANSWER = "client: ";
+
     /** Receipts of each ordinary producer and subscription that count as traffic. */
     private static final int FLOW = 100;
 
@@ -35,20 +38,24 @@ public final class DemoClient {
              Workload workload = new Workload(Plan.full(), args[0], args[1], history, Long.parseLong(args[3]))) {
             workload.setUp();
             workload.awaitFlow(FLOW);
-            System.out.println("flowing");
+            answer("flowing");
             expect(commands, "finish");
             workload.awaitFlow(FLOW);
             workload.finishProducing();
-            System.out.println("produced");
+            answer("produced");
             expect(commands, "drain");
             workload.drainSubscriptions();
-            System.out.println("drained");
+            answer("drained");
             expect(commands, "read");
-            System.out.println("read " + workload.readBack());
+            answer("read " + workload.readBack());
         } catch (Exception e) {
             e.printStackTrace();
             System.exit(1);     // threads of the client library that still wait for the broker must not hold the process
         }
+    }
+
+    private static void answer(String text) {
+        System.out.println(ANSWER + text);
     }
 
     private static void expect(BufferedReader commands, String wanted) throws IOException {
