@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use super::support::*;
 use crate::commit::HeadChange;
 use crate::env::sim::{Fault, Operation};
-use crate::error::ErrorCode;
+use crate::error::{Error, ErrorCode};
 use crate::metadata::{Expected, Verdict};
 use crate::record::Key;
 use crate::types::Offset;
@@ -133,6 +133,17 @@ fn l16_nothing_is_removed_before_the_checkpoint_that_makes_it_unnecessary_is_dur
     assert_eq!(world.head(&journal, stream(1)).unwrap().end, Offset::new(152));
 }
 
+/// Appends large entries to stream 1 until one is not committed; answers how many were, and why that one was not.
+fn fill_until_refused(world: &mut World, journal: &crate::journal::Journal) -> (u64, Error) {
+    for end in 0..1000 {
+        match world.append(journal, stream(1), end, &vec![1; LARGE]) {
+            crate::commit::AppendOutcome::Committed { .. } => {}
+            other => return (end, not_committed(other)),
+        }
+    }
+    panic!("1000 large entries were taken");
+}
+
 #[test]
 fn a_full_disk_refuses_appends_by_name_while_trims_go_on_and_recovers_when_space_is_there() {
     let mut world = World::new(5);
@@ -140,14 +151,7 @@ fn a_full_disk_refuses_appends_by_name_while_trims_go_on_and_recovers_when_space
     world.disk.set_capacity(6 * SEGMENT);
     let journal = world.open();
     world.create(&journal, stream(1));
-    let mut end = 0;
-    let refusal = loop {
-        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
-            crate::commit::AppendOutcome::Committed { .. } => end += 1,
-            other => break not_committed(other),
-        }
-        assert!(end < 1000);
-    };
+    let (end, refusal) = fill_until_refused(&mut world, &journal);
     assert_eq!(refusal.code(), ErrorCode::Unavailable);
     assert!(
         refusal.to_string().contains("/data/journal") && refusal.to_string().contains("free"),
@@ -174,11 +178,7 @@ fn trims_free_a_full_disk_although_no_checkpoint_would_be_due() {
     world.disk.set_capacity(6 * SEGMENT);
     let journal = world.open();
     world.create(&journal, stream(1));
-    let mut end = 0;
-    while let crate::commit::AppendOutcome::Committed { .. } = world.append(&journal, stream(1), end, &vec![1; LARGE]) {
-        end += 1;
-        assert!(end < 1000);
-    }
+    let (end, _) = fill_until_refused(&mut world, &journal);
     world.change(&journal, stream(1), trim(end)).unwrap();
     let mut tries = 0;
     while let crate::commit::AppendOutcome::NotCommitted(_) = world.append(&journal, stream(1), end, &vec![1; LARGE]) {
@@ -196,14 +196,7 @@ fn no_space_for_a_segment_is_a_refusal_and_not_poison() {
     world.disk.set_capacity(2 * SEGMENT + 10_000);
     let journal = world.open();
     world.create(&journal, stream(1));
-    let mut end = 0;
-    let refusal = loop {
-        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
-            crate::commit::AppendOutcome::Committed { .. } => end += 1,
-            other => break not_committed(other),
-        }
-        assert!(end < 1000);
-    };
+    let (end, refusal) = fill_until_refused(&mut world, &journal);
     assert_eq!(refusal.code(), ErrorCode::Unavailable, "{refusal}");
     assert!(journal.poisoned().is_none());
     assert_eq!(world.read_all(&journal, stream(1)).len() as u64, end);
@@ -226,14 +219,7 @@ fn a_segment_that_cannot_be_made_for_another_reason_poisons() {
         times: 1000,
         kind: ErrorKind::Other,
     });
-    let mut end = 0;
-    let refusal = loop {
-        match world.append(&journal, stream(1), end, &vec![1; LARGE]) {
-            crate::commit::AppendOutcome::Committed { .. } => end += 1,
-            other => break not_committed(other),
-        }
-        assert!(end < 1000);
-    };
+    let (_, refusal) = fill_until_refused(&mut world, &journal);
     assert_eq!(refusal.code(), ErrorCode::Io, "its frame was never written: {refusal}");
     assert!(journal.poisoned().is_some());
 }
