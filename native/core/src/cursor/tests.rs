@@ -459,6 +459,31 @@ fn l06_update_that_arrives_late_changes_nothing_newer() {
     assert_eq!(world.open().unwrap().1[0].mark_delete_end, Offset::new(3));
 }
 
+/// A lost answer leaves nobody with a version that is behind for ever: what is there is read again and taken for what it is.
+#[test]
+fn l06_lost_answer_of_a_persist_does_not_disturb_the_next_ones_case_067() {
+    let mut world = World::new();
+    let (cursors, _) = world.open().unwrap();
+    world
+        .rt
+        .block_on(cursors.persist(update("a", true, 1, vec![])))
+        .unwrap();
+    for lost in 1..=3 {
+        world.faults.nth(lost, Fault::LoseAnswer);
+        for n in 0..10 {
+            let end = lost * 100 + n;
+            let page = acked(lost, [u32::try_from(n).unwrap()]);
+            world
+                .rt
+                .block_on(cursors.persist(update("a", false, end, vec![page])))
+                .unwrap();
+        }
+    }
+    let (_, states) = world.open().unwrap();
+    assert_eq!(states[0].mark_delete_end, Offset::new(309));
+    assert_eq!(states[0].pages, [1, 2, 3].map(|page| acked(page, [9])));
+}
+
 #[test]
 fn l05_persist_of_an_old_owner_fails_after_the_claim() {
     let mut world = World::new();

@@ -15,6 +15,8 @@ use crate::record::{Key, RecordType};
 use crate::stream::suite::{acked, append, outcome, put, read_all, update};
 use crate::types::Offset;
 
+mod cases;
+
 const NAME: &str = "public/default/persistent/topic";
 
 struct World {
