@@ -1,8 +1,8 @@
 //! Checkpoints: the state goes down to the backend, and segments that nothing needs go away.
 //!
 //! Promises: a checkpoint is one atomic batch with the position it covers, then a completed flush, off the lane's thread. Only
-//! then may what lies before be removed, and only when every range in it is trimmed or its stream deleted (L16). One that fails
-//! is tried again with the next; meanwhile nothing is removed.
+//! then may what lies before be removed or re-used, and only when every range in it is trimmed or its stream deleted and nobody
+//! reads it (L16). One that fails is tried again with the next; meanwhile nothing is removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use futures::channel::oneshot;
 use parking_lot::Mutex;
 
 use super::lane::Shared;
-use super::segment::Segments;
+use super::segment::{Retired, Segments};
 use super::state::StateTable;
 use super::stats::Counters;
 use crate::env::Env;
@@ -47,9 +47,10 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// Checkpoints of a journal with `since` bytes behind the last one.
-    pub fn new(due: Due, since: u64, segments: Arc<Segments>) -> Checkpoints {
+    pub fn new(due: Due, since: u64, segments: Arc<Segments>, reserve: u64) -> Checkpoints {
         let reclaim = Arc::new(Reclaim {
             segments,
+            reserve,
             pins: Mutex::default(),
         });
         Checkpoints {
@@ -154,9 +155,11 @@ fn failed(counters: &Counters, reason: &Error) {
     tracing::warn!(%reason, "a checkpoint failed and is tried again; segments are kept meanwhile");
 }
 
-/// Removes dead segments.
+/// Takes dead segments away.
 struct Reclaim {
     segments: Arc<Segments>,
+    /// Free bytes below which dead files go back to the file system instead of waiting for re-use.
+    reserve: u64,
     /// Who needed a segment when it was last looked at: asked first, so that a look costs little.
     pins: Mutex<BTreeMap<u64, (StreamId, Offset)>>,
 }
@@ -164,7 +167,7 @@ struct Reclaim {
 impl Reclaim {
     fn run(&self, state: &StateTable, counters: &Counters) {
         if let Err(reason) = self.remove_dead(state, counters) {
-            tracing::warn!(%reason, "dead journal segments are not removed now");
+            tracing::warn!(%reason, "dead journal segments stay for now");
         }
     }
 
@@ -176,6 +179,10 @@ impl Reclaim {
             .map(|(_, damage)| damage.segment)
             .min()
             .unwrap_or(u64::MAX);
+        let keep = self.segments.free_bytes().unwrap_or(0) >= self.reserve;
+        if !keep {
+            self.segments.give_back()?;
+        }
         let mut pins = self.pins.lock();
         let mut oldest = before;
         for sequence in self.segments.list()?.into_iter().filter(|sequence| *sequence < before) {
@@ -196,9 +203,15 @@ impl Reclaim {
                 }
                 None => {
                     let path = self.segments.path(sequence).display().to_string();
-                    self.segments
-                        .remove(sequence)
-                        .map_err(|e| Error::io("remove", path, e))?;
+                    let retired = self.segments.retire(sequence, keep);
+                    match retired.map_err(|e| Error::io("remove", path, e))? {
+                        Retired::Pinned => {
+                            oldest = oldest.min(sequence);
+                            continue;
+                        }
+                        Retired::Kept => Counters::add(&counters.kept_segments, 1),
+                        Retired::Removed => {}
+                    }
                     state.forget_uses(sequence, uses.into_keys());
                     pins.remove(&sequence);
                     Counters::add(&counters.removed_segments, 1);

@@ -20,6 +20,7 @@ mod lane;
 mod layout;
 mod open;
 mod options;
+mod pool;
 mod queue;
 mod read;
 mod recovery;
@@ -48,7 +49,7 @@ pub use inspect::Checkpoint;
 pub use layout::{Damage, Position};
 pub use options::Options;
 pub use rocks::{Presence, Rocks};
-pub use scan::{Found, Scan};
+pub use scan::{Behind, Found, Scan};
 pub use stats::Stats;
 
 use crate::commit::{Append, AppendOutcome, Commit, HeadCell, HeadChange, Log, Slice};
@@ -169,7 +170,11 @@ impl Log for Journal {
 
     fn read(&self, stream: StreamId, commit: Commit) -> BoxFuture<Result<Slice>> {
         let (segments, state) = (self.segments.clone(), self.shared.state.clone());
-        blocking(&self.env, move || read::slice(&segments, &state, stream, &commit))
+        // Before the read waits for its turn: what the caller saw in the head stays where it is until then.
+        let pin = read::segment_of(&commit).and_then(|segment| segments.pin(segment));
+        blocking(&self.env, move || {
+            read::slice(&segments, &state, stream, &commit, pin.as_ref())
+        })
     }
 
     fn store(&self) -> Arc<dyn MetadataStore> {

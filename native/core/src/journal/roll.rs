@@ -61,7 +61,7 @@ impl Roll {
         self.segments.place(self.current.header.sequence, offset)
     }
 
-    /// Bytes that are free already: written once, in this segment and in the prepared one.
+    /// Bytes that are free already: written once, in this segment, in the prepared one, and in dead files.
     pub fn preallocated(&self, offset: u64) -> u64 {
         let left = self.current.header.length.saturating_sub(offset);
         let next = if self.next.is_some() {
@@ -69,7 +69,8 @@ impl Roll {
         } else {
             0
         };
-        left.saturating_add(next)
+        let (_, dead) = self.segments.free_files();
+        left.saturating_add(next).saturating_add(dead)
     }
 
     /// Starts to prepare the next segment once the present one is half full.

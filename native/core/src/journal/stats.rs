@@ -40,8 +40,10 @@ counters! {
     checkpoint_millis;
     /// Bytes of frames behind the last checkpoint: what a recovery would read. Goes down again.
     replay_bytes;
-    /// Segments removed because nothing needs them.
+    /// Segments that are gone because nothing needed them.
     removed_segments;
+    /// Those of them whose file was kept for a later segment.
+    kept_segments;
     /// The oldest segment that is still there.
     oldest_segment;
     /// Frames replayed when the journal was opened.
