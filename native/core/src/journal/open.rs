@@ -13,6 +13,7 @@ use super::layout::Position;
 use super::options::Options;
 use super::pool::Pool;
 use super::queue::Queue;
+use super::reclaim::Reclaim;
 use super::recovery::{recover, Recovered};
 use super::rocks::{Presence, Rocks};
 use super::roll::{Current, Roll};
@@ -119,13 +120,20 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
         bytes: options.checkpoint_bytes,
         dirty: options.checkpoint_dirty,
     };
+    let reclaim = Arc::new(Reclaim::new(
+        segments.clone(),
+        shared.state.clone(),
+        options.reserve_bytes,
+    ));
+    // So that a refusal before the first checkpoint names somebody, too.
+    reclaim.oldest()?;
     let lane = Lane::new(
         env.clone(),
         shared.clone(),
         tuning,
-        Roll::new(segments.clone(), current),
-        Space::new(segments.clone(), options.reserve_bytes),
-        Checkpoints::new(due, recovered.bytes, segments.clone(), options.reserve_bytes),
+        Roll::new(segments.clone(), reclaim.clone(), current),
+        Space::new(segments.clone(), reclaim.clone(), options.reserve_bytes),
+        Checkpoints::new(due, recovered.bytes, reclaim.clone()),
         Start {
             run,
             position,
@@ -138,6 +146,7 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
             env,
             shared,
             segments,
+            reclaim,
             store,
             max_entry: options.max_entry,
         },

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::channel::oneshot;
 
 use super::layout::Position;
+use super::reclaim::Reclaim;
 use super::segment::{SegmentHeader, Segments, HEADER_BYTES};
 use crate::env::{DiskFile, Env};
 use crate::error::Error;
@@ -37,15 +38,17 @@ type Prepared = io::Result<Current>;
 /// Moves from segment to segment.
 pub struct Roll {
     segments: Arc<Segments>,
+    reclaim: Arc<Reclaim>,
     current: Current,
     next: Option<oneshot::Receiver<Prepared>>,
 }
 
 impl Roll {
     /// Goes on in `current`.
-    pub fn new(segments: Arc<Segments>, current: Current) -> Roll {
+    pub fn new(segments: Arc<Segments>, reclaim: Arc<Reclaim>, current: Current) -> Roll {
         Roll {
             segments,
+            reclaim,
             current,
             next: None,
         }
@@ -129,8 +132,10 @@ impl Roll {
         let free = self.segments.free_bytes().unwrap_or(0);
         tracing::warn!(%directory, free, "no space for a journal segment");
         let what = format!(
-            "no space for a journal segment of {} bytes in {directory}, {free} bytes are free ({reason}): free space on that file system",
-            self.current.header.length
+            "no space for a journal segment of {} bytes in {directory}, {free} bytes are free ({reason}); {}free space on that file system, or \
+             delete or trim topics",
+            self.current.header.length,
+            self.reclaim.kept_by()
         );
         NoRoom::Space(Error::Unavailable {
             what,

@@ -98,6 +98,8 @@ pub struct Segments {
     directory: PathBuf,
     pool: Pool,
     shared: Mutex<SharedFiles>,
+    /// Bytes of the segments that were measured already.
+    sizes: Mutex<BTreeMap<u64, u64>>,
 }
 
 /// Files that reads share.
@@ -161,6 +163,7 @@ impl Segments {
             directory,
             pool,
             shared: Mutex::default(),
+            sizes: Mutex::default(),
         })
     }
 
@@ -379,6 +382,26 @@ impl Segments {
         Ok(SegmentHeader::decode(&block)
             .ok()
             .filter(|header| header.sequence == sequence))
+    }
+
+    /// How many segments there are, and their bytes. Measures only what it has not seen yet. Blocking.
+    pub fn size(&self) -> Result<(usize, u64)> {
+        let present = self.list()?;
+        let mut sizes = self.sizes.lock();
+        sizes.retain(|sequence, _| present.binary_search(sequence).is_ok());
+        for sequence in &present {
+            if !sizes.contains_key(sequence) {
+                let path = self.path(*sequence);
+                match self.disk.open(&path, OpenMode::Read).and_then(|file| file.length()) {
+                    Ok(length) => drop(sizes.insert(*sequence, length)),
+                    // Taken away since the listing.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => return Err(Error::io("measure", path.display().to_string(), e)),
+                }
+            }
+        }
+        let bytes = sizes.values().fold(0, |sum: u64, length| sum.saturating_add(*length));
+        Ok((sizes.len(), bytes))
     }
 
     /// Gives the files of the pool back to the file system. Blocking.

@@ -11,7 +11,7 @@ use crate::env::Disk;
 use crate::error::ErrorCode;
 use crate::journal::frame::BLOCK;
 use crate::journal::segment::Segments;
-use crate::journal::{Found, Journal, Scan};
+use crate::journal::{Found, Holder, Journal, Oldest, Scan};
 use crate::types::Offset;
 
 const LARGE: usize = 60 << 10;
@@ -128,6 +128,12 @@ fn l16_a_quiet_stream_keeps_its_segment_from_being_used_again() {
     let quiet = world.commits(&journal, stream(2));
     consume(&mut world, &journal, 1, 0, 600);
     assert_eq!(journal.stats().oldest_segment, 1);
+    let oldest = world.executor.run(journal.state()).unwrap().oldest.unwrap();
+    let holder = Holder::Stream {
+        stream: stream(2),
+        ledger: None,
+    };
+    assert_eq!(oldest, Oldest { segment: 1, holder });
     assert!(files(&world, "seg").len() <= FLAT + 1);
     for commit in quiet {
         world.read(&journal, stream(2), commit).unwrap();
