@@ -18,7 +18,7 @@ use std::sync::Arc;
 use futures::future::{join_all, FutureExt, Shared};
 use parking_lot::Mutex;
 
-use self::steps::Steps;
+use self::steps::{remember_name, Steps};
 use crate::binding::bindings::headless;
 use crate::binding::{claim, Bindings, Claim, DirectoryLock, OpenBinding};
 use crate::cache::{Budget, Caches};
@@ -26,7 +26,7 @@ use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Options};
+use crate::journal::{Journal, Options, State as JournalState};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
 use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
@@ -94,6 +94,15 @@ pub struct OpenedLedger {
     pub stream: Stream,
     /// As of the open.
     pub description: Arc<LedgerDescription>,
+}
+
+/// An engine at one moment.
+#[derive(Debug, Clone)]
+pub struct EngineState {
+    /// The journal: poison, segments, who keeps the oldest one, checkpoint, counters.
+    pub journal: JournalState,
+    /// Memory accounts: name, bytes in use, limit.
+    pub memory: Vec<(&'static str, u64, u64)>,
 }
 
 /// A storage engine on one data directory. Cheap to clone.
@@ -199,6 +208,10 @@ impl Engine {
             old.steps_done().await;
         }
         let (stream, cursors) = Stream::take_over(self.parts(&binding, cell), &self.0.owner).await?;
+        if let Err(reason) = remember_name(&*self.log().store(), &self.0.env, binding.stream, &binding.name).await {
+            // It serves messages only; the next open tries again.
+            tracing::debug!(ledger = binding.name, %reason, "the name of a ledger was not recorded beside its stream");
+        }
         let description = describe(&binding, &stream, cursors).await?;
         self.keep(&mut handles, &stream);
         Ok(OpenedLedger {
@@ -275,6 +288,17 @@ impl Engine {
     /// Why nothing is acknowledged any more, once that is so. The broker's health check must see it.
     pub fn poisoned(&self) -> Option<Error> {
         self.0.journal.poisoned()
+    }
+
+    /// What an operator wants to know: for metrics, not more often than somebody asks.
+    ///
+    /// # Errors
+    /// `Io` when the journal's directory cannot be looked at, `Corrupt` when its metadata cannot be read.
+    pub async fn state(&self) -> Result<EngineState> {
+        Ok(EngineState {
+            journal: self.0.journal.state().await?,
+            memory: self.memory(),
+        })
     }
 
     /// Memory accounts: name, bytes in use, limit.

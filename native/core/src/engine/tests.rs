@@ -10,6 +10,7 @@ use crate::commit::{AppendOutcome, HeadChange};
 use crate::cursor::CursorUpdate;
 use crate::env::real;
 use crate::error::ErrorCode;
+use crate::journal::Holder;
 use crate::metadata::broker_memory::MemoryBroker;
 use crate::record::{Key, RecordType};
 use crate::stream::suite::{acked, append, outcome, put, read_all, update};
@@ -451,4 +452,61 @@ fn describing_during_deletion_finds_the_ledger_or_nothing() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let seen = world.rt.block_on(looker).unwrap();
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+/// What keeps the oldest segment of an engine on which nothing was opened.
+fn holder(world: &World) -> Holder {
+    // The checkpoint of one run is past the segment of the run before.
+    let engine = world.engine();
+    world.rt.block_on(engine.close()).unwrap();
+    drop(engine);
+    let engine = world.engine();
+    let state = world.rt.block_on(engine.state()).unwrap();
+    assert!(state.journal.segments >= 2, "{state:?}");
+    assert!(state.journal.bytes > 0 && state.journal.poison.is_none());
+    assert!(state
+        .memory
+        .iter()
+        .any(|(name, used, limit)| !name.is_empty() && used <= limit));
+    world.rt.block_on(engine.close()).unwrap();
+    state.journal.oldest.unwrap().holder
+}
+
+#[test]
+fn l16_what_keeps_the_oldest_segment_is_known_by_name_although_nobody_has_it_open() {
+    let world = World::new();
+    let engine = world.engine();
+    put(&world.ledger(&engine).stream, b"a quiet topic");
+    world.rt.block_on(engine.close()).unwrap();
+    drop(engine);
+    assert!(matches!(holder(&world), Holder::Stream { ledger: Some(name), .. } if name == NAME));
+}
+
+#[test]
+fn a_stream_from_before_names_were_kept_gets_its_name_at_the_next_open() {
+    let world = World::new();
+    let engine = world.engine();
+    let opened = world.ledger(&engine);
+    put(&opened.stream, b"a quiet topic");
+    let stream = world.rt.block_on(engine.0.bindings.find(NAME)).unwrap().stream;
+    let store = engine.log().store();
+    let write = crate::metadata::Write {
+        key: Key::stream_properties(stream),
+        expected: crate::metadata::Expected::Any,
+        value: None,
+    };
+    let verdict = world.rt.block_on(store.write(vec![write])).pop().unwrap();
+    assert!(matches!(verdict, crate::metadata::Verdict::Applied(_)));
+    world.rt.block_on(engine.close()).unwrap();
+    drop((opened, engine, store));
+    assert!(matches!(holder(&world), Holder::Stream { ledger: None, stream: found } if found == stream));
+
+    let engine = world.engine();
+    let kept = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let opened = world.ledger(&engine);
+    world.rt.block_on(opened.stream.set_properties(kept.clone())).unwrap();
+    assert_eq!(world.rt.block_on(opened.stream.properties()).unwrap(), kept);
+    world.rt.block_on(engine.close()).unwrap();
+    drop((opened, engine));
+    assert!(matches!(holder(&world), Holder::Stream { ledger: Some(name), .. } if name == NAME));
 }

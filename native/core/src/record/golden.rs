@@ -1,7 +1,7 @@
 //! Golden files: one stored value of every record as each released version wrote it, kept and read for ever.
 //!
 //! `tests/golden/v<format>/<Record>.bin` holds key length (2 bytes, big-endian), key and value. To add the files of a new format
-//! or record, extend [`samples`] and run `NEREUS_WRITE_GOLDEN=1 cargo test -p nereus-core golden`; files that exist are never
+//! or record, extend [`samples`], for a field that was added to a format [`additions`], and run `NEREUS_WRITE_GOLDEN=1 cargo test -p nereus-core golden`; files that exist are never
 //! overwritten, because they stand for what is on disks already.
 
 use std::collections::BTreeMap;
@@ -224,6 +224,7 @@ fn samples() -> Vec<Sample> {
             stream: STREAM,
             version: 4,
             properties: BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), String::new())]),
+            ledger: String::new(),
         }),
         sample(CommitPage {
             stream: STREAM,
@@ -263,14 +264,32 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
+/// Values with fields that were added to a format later, and a word for the file's name: `<Record>.<word>.bin`.
+fn additions() -> Vec<(&'static str, Sample)> {
+    let named = StreamProperties {
+        stream: STREAM,
+        version: 1,
+        properties: BTreeMap::new(),
+        ledger: NAME.into(),
+    };
+    vec![("ledger", sample(named))]
+}
+
 #[test]
 fn golden_files_of_every_format_are_read_and_written_identically() {
     let samples = samples();
     let covered: Vec<RecordType> = samples.iter().map(|sample| sample.record).collect();
     let all: Vec<RecordType> = RecordType::ALL.iter().map(|(record, _)| *record).collect();
     assert_eq!(covered, all, "every record has a sample");
-    for sample in &samples {
-        let path = directory(sample.version).join(format!("{}.bin", sample.record.name()));
+    let named = samples
+        .iter()
+        .map(|sample| (format!("{}.bin", sample.record.name()), sample));
+    let additions = additions();
+    let added = additions
+        .iter()
+        .map(|(word, sample)| (format!("{}.{word}.bin", sample.record.name()), sample));
+    for (file, sample) in named.chain(added) {
+        let path = directory(sample.version).join(file);
         if std::env::var_os("NEREUS_WRITE_GOLDEN").is_some() && !path.exists() {
             let mut file = Vec::new();
             file.put_u16(u16::try_from(sample.key.as_bytes().len()).unwrap());

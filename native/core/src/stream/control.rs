@@ -66,20 +66,22 @@ impl Shared {
                     by_epoch,
                 });
             }
-            let (expected, version) = match store.get(key.clone()).await? {
-                None => (Expected::Absent, 1),
+            let (expected, version, ledger) = match store.get(key.clone()).await? {
+                None => (Expected::Absent, 1, self.name.clone()),
                 Some(there) => {
                     let record = StreamProperties::decode(&key, &there.value)?;
                     if record.properties == properties {
                         return Ok(());
                     }
-                    (Expected::Version(there.version), record.version.saturating_add(1))
+                    let version = record.version.saturating_add(1);
+                    (Expected::Version(there.version), version, record.ledger)
                 }
             };
             let value = StreamProperties {
                 stream,
                 version,
                 properties: properties.clone(),
+                ledger,
             }
             .encode()?;
             let write = Write {

@@ -5,5 +5,7 @@ mod checkpoint;
 mod crash;
 mod damage;
 mod durability;
+mod pins;
 mod real;
+mod recycle;
 mod support;
