@@ -11,7 +11,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ struct Inner {
 /// The names that this engine has or had something open of.
 #[derive(Default)]
 struct Ledgers {
-    by_name: HashMap<String, Arc<Ledger>>,
+    by_name: BTreeMap<String, Arc<Ledger>>,
     sweep_at: usize,
     closed: bool,
 }
@@ -149,6 +149,31 @@ impl Engine {
     /// `Invalid` (a setting, another cluster or directory, an older copy), `Unavailable` (the lock's holder is named, or the broker's
     /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
     pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
+        Self::open_with(env, config, broker, Journal::open).await
+    }
+
+    /// [`Engine::open`] in a simulated world: on `backend` in place of RocksDB, with journal settings changed by `tune`.
+    #[cfg(any(test, feature = "sim"))]
+    pub async fn open_on(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        backend: Arc<dyn crate::journal::StateBackend>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open_on(env, options, backend)
+        };
+        Self::open_with(env, config, broker, open).await
+    }
+
+    async fn open_with(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        open_journal: impl FnOnce(Env, Options) -> BoxFuture<Result<Arc<Journal>>>,
+    ) -> Result<Engine> {
         check(&config)?;
         let kept = config
             .owner
@@ -167,7 +192,7 @@ impl Engine {
         let id = claim(&env, store, &request).await?;
         let max_entry = usize::try_from(config.max_entry).unwrap_or(usize::MAX);
         let options = Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry);
-        let journal = Journal::open(env.clone(), options).await?;
+        let journal = open_journal(env.clone(), options).await?;
         let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry);
         Ok(Engine(Arc::new(Inner {
             bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
@@ -301,6 +326,12 @@ impl Engine {
         })
     }
 
+    /// The journal below, for checks that a caller of the engine cannot make.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn journal(&self) -> Arc<Journal> {
+        self.0.journal.clone()
+    }
+
     /// Memory accounts: name, bytes in use, limit.
     pub fn memory(&self) -> Vec<(&'static str, u64, u64)> {
         self.0
@@ -316,7 +347,7 @@ impl Engine {
         let ledgers: Vec<Arc<Ledger>> = {
             let mut ledgers = self.0.ledgers.lock();
             ledgers.closed = true;
-            ledgers.by_name.drain().map(|(_, ledger)| ledger).collect()
+            std::mem::take(&mut ledgers.by_name).into_values().collect()
         };
         let close_one = |ledger: Arc<Ledger>| async move {
             // Whoever has the turn ends first; nobody takes one after this.

@@ -19,8 +19,8 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use std::collections::hash_map::Entry;
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -47,7 +47,7 @@ pub struct Cursors {
 }
 
 struct State {
-    slots: HashMap<String, Slot>,
+    slots: BTreeMap<String, Slot>,
     stopped: Option<Error>,
 }
 
