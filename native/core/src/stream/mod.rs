@@ -20,6 +20,8 @@ mod types;
 #[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
+mod spans_tests;
+#[cfg(test)]
 pub(crate) mod suite;
 
 use std::collections::BTreeMap;
@@ -262,13 +264,15 @@ impl Stream {
         self.0.reader.commits.spans().await
     }
 
-    /// Bytes of the live entries in `from..to`; exact where commits start, by proportion inside one.
+    /// Bytes of the live entries in `from..to`: exact where commits start and end, by proportion inside one; sizes of ranges that
+    /// touch add up.
     pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
         self.open()?;
         self.0.reader.commits.size_between(from, to).await
     }
 
-    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older.
+    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older. Exact also when the clock
+    /// went back.
     pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
         self.open()?;
         self.0.reader.commits.find_time(millis).await
