@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -30,7 +30,7 @@ pub use load::read_all;
 pub use types::{AckPage, CursorState, CursorUpdate};
 
 use self::load::Known;
-use crate::commit::HeadCell;
+use crate::commit::{HeadCell, Log};
 use crate::env::{BoxFuture, Env, Sequence};
 use crate::error::{Error, Result};
 use crate::metadata::MetadataStore;
@@ -43,6 +43,8 @@ pub struct Cursors {
     env: Env,
     cell: Arc<HeadCell>,
     store: Arc<dyn MetadataStore>,
+    /// Where the head can be read anew; see [`Cursors::follow`].
+    log: OnceLock<Arc<dyn Log>>,
     state: Mutex<State>,
 }
 
@@ -95,10 +97,18 @@ impl Cursors {
                 env,
                 cell,
                 store,
+                log: OnceLock::new(),
                 state,
             }),
             claimed.states,
         ))
+    }
+
+    /// Asks `log` who owns the stream before a cursor is created: a root that is not there carries no epoch that could fence an
+    /// owner on another engine.
+    pub fn follow(&self, log: Arc<dyn Log>) {
+        // A second call names the same log.
+        let _ = self.log.set(log);
     }
 
     /// Queues an update before it returns; answers after durability.

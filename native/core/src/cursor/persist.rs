@@ -97,6 +97,9 @@ impl Cursors {
 
     /// What a change may build on. An owner that was fenced finds out here or at the conditional update.
     async fn settle(&self, name: &str, known: Known) -> Result<(Option<CursorRoot>, Option<Version>)> {
+        if let (Known::Absent | Known::Unsure, Some(log)) = (&known, self.log.get()) {
+            log.load(self.stream).await?;
+        }
         let by_epoch = self.cell.with(|head| head.map(|head| head.owner_epoch));
         match by_epoch {
             None => {

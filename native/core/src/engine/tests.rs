@@ -14,6 +14,8 @@ use crate::journal::Holder;
 use crate::metadata::broker_memory::MemoryBroker;
 use crate::record::{Key, RecordType};
 use crate::stream::suite::{acked, append, outcome, put, read_all, update};
+use crate::stream::takeover_suite::{furnish, refuse_all, stored, use_all, OPERATIONS};
+use crate::stream::{Retention, Rollover};
 use crate::types::Offset;
 
 mod cases;
@@ -509,4 +511,91 @@ fn a_stream_from_before_names_were_kept_gets_its_name_at_the_next_open() {
     world.rt.block_on(engine.close()).unwrap();
     drop((opened, engine));
     assert!(matches!(holder(&world), Holder::Stream { ledger: Some(name), .. } if name == NAME));
+}
+
+#[test]
+fn l05_old_handle_of_the_same_engine_changes_nothing_case_004() {
+    for (first, (began_with, _)) in OPERATIONS.iter().enumerate() {
+        let world = World::new();
+        let engine = world.engine();
+        let old = world.ledger(&engine).stream;
+        furnish(&world.rt, &old);
+        let new = world.ledger(&engine).stream;
+        let store = engine.log().store();
+        let before = stored(&world.rt, &*store, new.id());
+        refuse_all(&world.rt, &old, &new, first);
+        world.rt.block_on(old.close()).unwrap();
+        let after = stored(&world.rt, &*store, new.id());
+        assert_eq!(after, before, "the old owner began with {began_with}");
+        use_all(&world.rt, &new);
+        world.rt.block_on(engine.close()).unwrap();
+    }
+}
+
+#[test]
+fn l05_what_the_old_handle_asked_for_before_is_done_before_the_claim() {
+    let world = World::new();
+    let engine = world.engine();
+    let old = world.ledger(&engine).stream;
+    furnish(&world.rt, &old);
+    // Asked for, and not waited for, when the second opener comes.
+    let trimmed = old.trim(Offset::new(24));
+    let persisted = old.persist_cursor(update("c", false, 50, vec![]));
+    let appended: Vec<_> = (0..20u8).map(|n| append(&old, &[n]).unwrap().1).collect();
+    let second = world.ledger(&engine);
+    assert_eq!(world.rt.block_on(trimmed).unwrap(), Offset::new(24));
+    world.rt.block_on(persisted).unwrap();
+    let outcomes: Vec<_> = appended.iter().map(outcome).collect();
+    let committed = outcomes
+        .iter()
+        .take_while(|o| matches!(o, AppendOutcome::Committed { .. }));
+    let end = 60 + committed.count() as u64;
+    let description = &second.description;
+    assert_eq!(
+        (description.state.trim, description.state.end),
+        (Offset::new(24), Offset::new(end))
+    );
+    assert_eq!(description.cursors[0].mark_delete_end, Offset::new(50));
+    assert_eq!(put(&second.stream, b"new"), Offset::new(end));
+}
+
+#[test]
+fn marks_survive_a_restart_and_a_quiet_ledger_goes_away_by_the_longest_time_case_050() {
+    let world = World::new();
+    let engine = world.engine();
+    let stream = world.ledger(&engine).stream;
+    let rollover = Rollover {
+        max_entries: 40,
+        max_millis: 14_400_000,
+        ..Rollover::default()
+    };
+    stream.set_rollover(rollover).unwrap();
+    for n in 0..100u8 {
+        put(&stream, &[n; 10]);
+    }
+    let last = stream.state().last_append_millis;
+    let at = |now_millis| Retention {
+        consumed: Offset::new(100),
+        max_age_millis: Some(0),
+        max_bytes: Some(0),
+        now_millis,
+    };
+    assert_eq!(world.rt.block_on(stream.retain(at(last))).unwrap(), Offset::new(80));
+    world.rt.block_on(engine.close()).unwrap();
+    drop((stream, engine));
+
+    let engine = world.engine();
+    let stream = world.ledger(&engine).stream;
+    stream.set_rollover(rollover).unwrap();
+    assert_eq!(world.rt.block_on(stream.retain(at(last))).unwrap(), Offset::new(80));
+    let trimmed = world.rt.block_on(stream.retain(at(last + 14_400_000))).unwrap();
+    assert_eq!(trimmed, Offset::new(100), "without any new traffic");
+    let state = stream.state();
+    assert_eq!((state.entries, state.bytes, state.end), (0, 0, Offset::new(100)));
+    assert_eq!(
+        read_all(&world.rt, &stream, 99),
+        [vec![99; 10]],
+        "the last entry is kept"
+    );
+    assert_eq!(put(&stream, b"next"), Offset::new(100));
 }

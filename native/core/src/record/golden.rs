@@ -56,6 +56,7 @@ fn head() -> StreamHead {
         migrated: false,
         created_millis: 1_690_000_000_000,
         last_append_millis: 1_700_000_070_000,
+        folded_append_millis: 0,
         ring: [commit(0x98, 70_000, 2), commit(0x99, 70_002, 3)].into(),
     }
 }
@@ -229,6 +230,7 @@ fn samples() -> Vec<Sample> {
         sample(CommitPage {
             stream: STREAM,
             bytes_before: 5000,
+            latest_before: 0,
             commits: vec![commit(0x10, 5, 4), commit(0x11, 9, 6)],
         }),
         sample(TrimMark {
