@@ -29,6 +29,8 @@ public final class LedgerFixture implements AutoCloseable {
 
     /** Largest entry of the fixture's ledgers in bytes. */
     public static final int MAX_ENTRY_BYTES = 6 * 1024 * 1024;
+    /** The default of nereusAckFlushMillis. */
+    private static final long ACK_FLUSH_MILLIS = 50;
     private static final long TIMEOUT_SECONDS = 60;
 
     private final Path directory;
@@ -57,7 +59,7 @@ public final class LedgerFixture implements AutoCloseable {
         ManagedLedgerFactoryConfig config = new ManagedLedgerFactoryConfig();
         config.setNumManagedLedgerSchedulerThreads(2);
         config.setStatsPeriodSeconds(1);
-        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES);
+        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);
     }
 
     private void shut() throws Exception {

@@ -48,7 +48,8 @@ public class DurableKeeperTest {
             PendingWrite write = new PendingWrite(update);
             writes.add(write);
             return write.future;
-        }, new CursorStats(null), (before, now) -> log.add("moved " + before + " to " + now));
+        }, new CursorStats(null), (before, now) -> log.add("moved " + before + " to " + now),
+            new FlushPasses(ledger.scheduler(), 0, System::nanoTime), () -> 1);
     }
 
     @AfterMethod
