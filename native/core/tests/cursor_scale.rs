@@ -1,6 +1,8 @@
 //! Large cursors on a whole engine: what a persist writes to the journal, and how long an open takes. Figures are printed
 //! (`cargo test --release -p nereus-core --test cursor_scale -- --nocapture`); the bound on the open holds in the release profile.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

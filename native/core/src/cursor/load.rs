@@ -35,6 +35,15 @@ pub(super) struct Stored {
     pub names: Names,
 }
 
+impl Stored {
+    /// A root, its version and what it leads to.
+    pub fn new(mut root: CursorRoot, version: Version, names: Names) -> Stored {
+        // The names are kept in one form only.
+        (root.pages, root.indexes) = (Vec::new(), Vec::new());
+        Stored { root, version, names }
+    }
+}
+
 pub(super) struct Claimed {
     pub known: HashMap<String, Known>,
     pub states: Vec<CursorState>,
@@ -102,7 +111,7 @@ pub(super) async fn claim(
     let mut used: HashSet<Key> = HashSet::new();
     let mut known = HashMap::new();
     let mut states = Vec::new();
-    for (mut root, version) in claimed {
+    for (root, version) in claimed {
         let mut find = |key: &Key| {
             used.insert(key.clone());
             found.get(key).cloned()
@@ -110,8 +119,10 @@ pub(super) async fn claim(
         let indexes = indexes(&root, &mut find)?;
         let (state, digests) = state(&root, &indexes, &mut find)?;
         let names = Names::of(&root, indexes, |name| digests.get(&name.place()).copied());
-        (root.pages, root.indexes) = (Vec::new(), Vec::new());
-        known.insert(root.name.clone(), Known::At(Box::new(Stored { root, version, names })));
+        known.insert(
+            root.name.clone(),
+            Known::At(Box::new(Stored::new(root, version, names))),
+        );
         states.push(state);
     }
     remove_orphans(store, stream, found, &used).await;
@@ -160,10 +171,9 @@ pub(super) async fn stored(store: &dyn MetadataStore, stream: StreamId, name: &s
         return Ok(None);
     };
     let read = read_stable(store, key, there, Depth::Names).await?;
-    Ok(read.map(|(mut root, version, indexes, _)| {
+    Ok(read.map(|(root, version, indexes, _)| {
         let names = Names::of(&root, indexes, |_| None);
-        (root.pages, root.indexes) = (Vec::new(), Vec::new());
-        Stored { root, version, names }
+        Stored::new(root, version, names)
     }))
 }
 

@@ -12,6 +12,7 @@
 //! cursor was deleted again: a provider that holds cursors applies the writes of one key in the order they were sent.
 
 mod draft;
+mod held;
 mod load;
 mod names;
 mod pages;
@@ -31,6 +32,7 @@ use tokio::sync::oneshot;
 pub use load::read_all;
 pub use types::{AckPage, CursorState, CursorUpdate};
 
+use self::held::Held;
 use self::load::Known;
 use crate::commit::HeadCell;
 use crate::env::{BoxFuture, Env, Sequence};
@@ -45,6 +47,7 @@ pub struct Cursors {
     env: Env,
     cell: Arc<HeadCell>,
     store: Arc<dyn MetadataStore>,
+    held: Held,
     state: Mutex<State>,
 }
 
@@ -84,6 +87,12 @@ impl Cursors {
         epoch: OwnerEpoch,
     ) -> Result<(Arc<Cursors>, Vec<CursorState>)> {
         let claimed = load::claim(&env, &*store, stream, epoch).await?;
+        let held = Held::default();
+        for known in claimed.known.values() {
+            if let Known::At(stored) = known {
+                held.replace(0, stored.names.bytes());
+            }
+        }
         let slots = claimed
             .known
             .into_iter()
@@ -97,6 +106,7 @@ impl Cursors {
                 env,
                 cell,
                 store,
+                held,
                 state,
             }),
             claimed.states,

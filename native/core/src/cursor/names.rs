@@ -97,6 +97,11 @@ impl Names {
         self.groups.values().flat_map(|group| &group.names)
     }
 
+    /// Bytes of everything that is named.
+    pub fn bytes(&self) -> u64 {
+        self.iter().map(|named| u64::from(named.name.bytes)).sum()
+    }
+
     /// The index records that hold these names now.
     pub fn stored(&self) -> impl Iterator<Item = &PageName> {
         self.groups.values().filter_map(|group| group.stored.as_ref())

@@ -65,10 +65,11 @@ impl Cursors {
                 }
             }
             let version = before.as_ref().map(|stored| stored.version);
+            let bytes = before.as_ref().map_or(0, |stored| stored.names.bytes());
             let unchanged = before.map_or(Known::Absent, Known::At);
             let committed = match changes {
                 true => {
-                    self.commit(draft, version.map_or(Expected::Absent, Expected::Version))
+                    self.commit(draft, version.map_or(Expected::Absent, Expected::Version), bytes)
                         .await
                 }
                 false => Ok(Committed::Nothing),
@@ -134,9 +135,9 @@ impl Cursors {
     }
 
     /// Pages and index records first, then the root: its conditional update is the commit.
-    async fn commit(&self, draft: Draft, expected: Expected) -> Result<Committed> {
+    async fn commit(&self, draft: Draft, expected: Expected, before_bytes: u64) -> Result<Committed> {
         let Change {
-            mut root,
+            root,
             names,
             parts,
             replaced,
@@ -146,8 +147,8 @@ impl Cursors {
             expected,
             value: Some(root.encode()?),
         };
-        // From here on the names are kept in one form only.
-        (root.pages, root.indexes) = (Vec::new(), Vec::new());
+        let bytes = names.bytes();
+        self.held.check(before_bytes, bytes, &root.name, self.stream)?;
         let new_parts: Vec<Key> = parts.iter().map(|(key, _)| key.clone()).collect();
         if let Err(error) = self.write_parts(parts).await {
             self.reclaim(new_parts);
@@ -159,7 +160,8 @@ impl Cursors {
         match verdict {
             Some(Verdict::Applied(version)) => {
                 self.reclaim(replaced);
-                Ok(Committed::At(Box::new(Stored { root, version, names })))
+                self.held.replace(before_bytes, bytes);
+                Ok(Committed::At(Box::new(Stored::new(root, version, names))))
             }
             Some(Verdict::Conflict(_)) => {
                 self.reclaim(new_parts);
@@ -252,6 +254,7 @@ impl Cursors {
             match write_settled(&*self.store, &*self.env.clock, vec![write]).await.pop() {
                 Some(Verdict::Applied(_)) | Some(Verdict::Conflict(None)) => {
                     let Stored { root, names, .. } = *stored;
+                    self.held.replace(names.bytes(), 0);
                     let pages = names.iter().filter_map(|part| page_key(&root, &part.name).ok());
                     let indexes = names.stored().filter_map(|index| index_key(&root, index).ok());
                     self.reclaim(pages.chain(indexes).collect());

@@ -153,6 +153,35 @@ fn l15_a_missing_or_foreign_index_record_is_an_error_never_fewer_acks() {
     assert_eq!(world.open().unwrap().1[0].pages.len(), 300);
 }
 
+#[test]
+fn l15_a_store_that_cannot_be_read_fails_the_open_and_loses_nothing_case_014() {
+    let mut world = World::new();
+    let (cursors, _) = world.open().unwrap();
+    // A thousand acks out of order, over more pages than a root names itself.
+    for n in 0..10u32 {
+        let pages = (0..200).map(|no| acked(no, (0..=n).map(|k| k * 7))).collect();
+        world
+            .rt
+            .block_on(cursors.persist(update("a", n == 0, 0, pages)))
+            .unwrap();
+    }
+    let (before, keys) = (world.faults.writes(), world.keys(RecordType::CursorPage));
+    world.faults.fail_reads(true);
+    for _ in 0..3 {
+        assert_eq!(
+            code(world.open()),
+            ErrorCode::Unavailable,
+            "not possible now; never an empty cursor"
+        );
+    }
+    assert_eq!(world.faults.writes(), before, "nothing was overwritten");
+    world.faults.fail_reads(false);
+    let (_, states) = world.open().unwrap();
+    assert_eq!(world.keys(RecordType::CursorPage), keys);
+    let acks: u64 = states[0].pages.iter().map(|page| bits(page).len()).sum();
+    assert_eq!(acks, 2000);
+}
+
 /// A page without acks: it is removed.
 fn none(page_no: u64) -> AckPage {
     AckPage {

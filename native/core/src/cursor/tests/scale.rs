@@ -256,3 +256,46 @@ fn l15_what_cannot_be_stored_is_refused_by_name_and_nothing_is_lost() {
     assert_eq!(bits(&states[0].pages[0]), RoaringBitmap::from([1]));
     assert_eq!(bits(&states[0].pages[1]), RoaringBitmap::from([3]));
 }
+
+#[test]
+fn l15_acks_that_could_not_be_loaded_again_are_refused_before_they_are_stored() {
+    let mut world = World::new();
+    let (cursors, _) = world.open().unwrap();
+    let persist = |cursors: &Arc<Cursors>, change: CursorUpdate| world.rt.block_on(cursors.persist(change));
+    persist(
+        &cursors,
+        update("a", true, 0, vec![all_but_each(2, 0), all_but_each(2, 1)]),
+    )
+    .unwrap();
+    persist(&cursors, update("b", true, 0, vec![all_but_each(2, 0)])).unwrap();
+    cursors.held.allow(25_000);
+    let error = persist(&cursors, update("b", false, 0, vec![all_but_each(2, 1)])).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Unavailable);
+    assert!(error.to_string().contains("at most 25000"), "{error}");
+    let held = cursors.held.bytes();
+    // What makes room is taken, and then there is room.
+    persist(&cursors, update("a", false, 1 << 16, vec![])).unwrap();
+    persist(&cursors, update("b", false, 0, vec![all_but_each(2, 1)])).unwrap();
+    assert!(cursors.held.bytes() <= 25_000);
+    world.rt.block_on(cursors.delete("b")).unwrap();
+    assert!(cursors.held.bytes() < held / 2);
+    world.rt.block_on(cursors.delete("a")).unwrap();
+    assert_eq!(cursors.held.bytes(), 0);
+}
+
+#[test]
+fn l15_what_the_cursors_hold_is_counted_alike_after_an_open() {
+    let mut world = World::new();
+    let (cursors, _) = world.open().unwrap();
+    let pages: Vec<AckPage> = (0..300).map(|no| acked(no, [1])).collect();
+    for change in [
+        update("a", true, 0, pages),
+        update("a", false, 0, vec![all_but_each(2, 7)]),
+        update("a", false, 9 << 16, vec![]),
+    ] {
+        world.rt.block_on(cursors.persist(change)).unwrap();
+    }
+    let (again, _) = world.open().unwrap();
+    assert_eq!(again.held.bytes(), cursors.held.bytes());
+    assert!(again.held.bytes() > 0);
+}
