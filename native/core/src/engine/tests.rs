@@ -268,6 +268,7 @@ fn l13_deleted_name_is_recreated_as_a_new_incarnation() {
         RecordType::CommitPage,
         RecordType::CursorRoot,
         RecordType::CursorPage,
+        RecordType::CursorIndex,
         RecordType::StreamProperties,
     ] {
         let (from, to) = Key::stream_range(kind, first.stream.id());

@@ -71,13 +71,18 @@ fn cursor_root() -> CursorRoot {
         position_properties: BTreeMap::from([("#pulsar.internal.key".to_owned(), -1i64)]),
         cursor_properties: BTreeMap::from([("team".to_owned(), "money".to_owned())]),
         created_millis: 1_690_000_000_001,
-        pages: vec![PageName {
-            page: 1,
-            chunk: 0,
-            version: 12,
-            bytes: 300,
-            crc32c: 0x0102_0304,
-        }],
+        pages: vec![],
+        indexes: vec![page_name()],
+    }
+}
+
+fn page_name() -> PageName {
+    PageName {
+        page: 1,
+        chunk: 0,
+        version: 12,
+        bytes: 300,
+        crc32c: 0x0102_0304,
     }
 }
 
@@ -256,6 +261,21 @@ fn samples() -> Vec<Sample> {
         }),
         sample(cursor_root()),
         sample(cursor_page()),
+        sample(CursorIndex {
+            stream: STREAM,
+            name: "billing/1".into(),
+            page: 1,
+            chunk: 0,
+            version: 13,
+            names: vec![
+                page_name(),
+                PageName {
+                    page: 3,
+                    chunk: 500,
+                    ..page_name()
+                },
+            ],
+        }),
         sample(task()),
         sample(PhysicalRoot {
             id: PhysicalId::Segment(7),
@@ -275,6 +295,25 @@ fn additions() -> Vec<(&'static str, Sample)> {
         ledger: NAME.into(),
     };
     vec![("ledger", sample(named))]
+}
+
+/// Key and value of a file.
+fn golden(path: &std::path::Path) -> (Key, Bytes) {
+    let file = Bytes::from(fs::read(path).unwrap_or_else(|e| panic!("{}: {e}; see the header", path.display())));
+    let key_bytes = usize::from(u16::from_be_bytes([file[0], file[1]]));
+    let key = Key::from_bytes(file.slice(2..2 + key_bytes)).unwrap();
+    (key, file.slice(2 + key_bytes..))
+}
+
+#[test]
+fn golden_file_of_a_root_before_index_records_names_its_pages() {
+    let (key, value) = golden(&directory(1).join("CursorRoot.bin"));
+    let old = CursorRoot {
+        pages: vec![page_name()],
+        indexes: vec![],
+        ..cursor_root()
+    };
+    assert_eq!(CursorRoot::decode(&key, &value).unwrap(), old);
 }
 
 #[test]
@@ -300,10 +339,7 @@ fn golden_files_of_every_format_are_read_and_written_identically() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, file).unwrap();
         }
-        let file = Bytes::from(fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}; see the header", path.display())));
-        let key_bytes = usize::from(u16::from_be_bytes([file[0], file[1]]));
-        let (key, value) = (file.slice(2..2 + key_bytes), file.slice(2 + key_bytes..));
-        let key = Key::from_bytes(key).unwrap();
+        let (key, value) = golden(&path);
         assert_eq!(key, sample.key, "{}", path.display());
         verify(&key, &value).unwrap();
         assert_eq!((sample.rewrite)(&key, &value).unwrap(), value, "{}", path.display());

@@ -64,7 +64,7 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
             DataDirectory.resolve(configuration.dataDirectory(), metadataStore));
         NativeEngine engine = open(settings, metadataStore);
         NereusManagedLedgerFactory factory =
-            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes);
+            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes, configuration.ackFlushMillis());
         running.set(new Running(engine, factory, new NereusStorageClass(factory)));
         BrokerSettings.replaceStockDefaults(conf);
         showMetrics(engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
