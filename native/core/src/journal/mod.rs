@@ -172,6 +172,17 @@ impl Log for Journal {
         blocking(&self.env, move || read::slice(&segments, &state, stream, &commit))
     }
 
+    fn read_run(&self, stream: StreamId, commits: Vec<Commit>) -> BoxFuture<Vec<Result<Slice>>> {
+        let (segments, state) = (self.segments.clone(), self.shared.state.clone());
+        let count = commits.len();
+        // One thread reads the run in order: the device sees a sequential reader.
+        let all = blocking(&self.env, move || {
+            let read = |commit| read::slice(&segments, &state, stream, commit);
+            Ok(commits.iter().map(read).collect())
+        });
+        Box::pin(async move { all.await.unwrap_or_else(|error| vec![Err(error); count]) })
+    }
+
     fn store(&self) -> Arc<dyn MetadataStore> {
         self.store.clone()
     }
