@@ -134,7 +134,11 @@ mod tests {
             [0, FIRST, FIRST * 2, FIRST * 4, FIRST * 8, FIRST * 16, MOST, MOST]
         );
         assert_eq!(readers.begin(offset(500), MOST).bytes, 0);
-        assert_eq!(readers.begin(offset(80), FIRST).bytes, FIRST, "the caller's bound holds");
+        assert_eq!(
+            readers.begin(offset(80), FIRST).bytes,
+            FIRST,
+            "the caller's bound holds"
+        );
     }
 
     #[test]

@@ -143,7 +143,10 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::Invalid);
             let text = error.to_string();
             assert!(text.contains("nereusMemoryLimitMB"), "{text}");
-            let least = text.split("the least is ").nth(1).and_then(|rest| rest.split(' ').next());
+            let least = text
+                .split("the least is ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next());
             let least: u64 = least.unwrap().parse().unwrap();
             assert!(Budget::new(least * MIB, publish, entry).is_ok(), "{text}");
             assert!(Budget::new((least - 1) * MIB, publish, entry).is_err(), "{text}");

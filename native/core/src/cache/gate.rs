@@ -85,6 +85,11 @@ impl Gate {
             .flatten()
     }
 
+    /// Bytes of its account.
+    pub fn limit(&self) -> u64 {
+        self.account.limit()
+    }
+
     /// Callers that wait.
     pub fn waiting(&self) -> usize {
         self.state.lock().lines.values().map(VecDeque::len).sum()
@@ -107,7 +112,9 @@ impl Gate {
         loop {
             let (grant, pass) = {
                 let mut state = self.state.lock();
-                let Some((waiter, pass)) = self.next(&mut state) else { return };
+                let Some((waiter, pass)) = self.next(&mut state) else {
+                    return;
+                };
                 (waiter.grant, pass)
             };
             // Outside the lock: whoever left in this moment gives the pass back, which serves the next.
@@ -206,7 +213,10 @@ mod tests {
         let second = poll(&mut greedy[0]).expect("it came first");
         assert!(poll(&mut greedy[1]).is_none());
         drop(second);
-        assert!(poll(&mut modest).is_some(), "one of the greedy stream, then the other's turn");
+        assert!(
+            poll(&mut modest).is_some(),
+            "one of the greedy stream, then the other's turn"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use ahead::{Ahead, ReadAhead, Window};
 pub use budget::Budget;
 pub use gate::{Gate, Pass};
 pub use pages::PageCache;
-pub use slices::{Cached, Patience, SliceCache, Source, Wanted, COLD_AT_ONCE, RUN};
+pub use slices::{Cached, Patience, SliceCache, Source, Wanted, COLD_AT_ONCE};
 pub use stats::ReadStats;
 pub use tail::{StreamTail, TailCache};
 

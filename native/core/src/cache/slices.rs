@@ -33,8 +33,7 @@ pub const COLD_AT_ONCE: usize = 16;
 /// Of those, reading ahead leaves so many to readers that wait.
 pub const NOT_FOR_AHEAD: usize = 4;
 /// Bytes of slices that one read fetches: large enough for the device's full rate, small enough to be answered in a millisecond.
-/// One slice comes in any case, however large.
-pub const RUN: u64 = 1 << 20;
+const RUN: u64 = 1 << 20;
 
 /// What an entry costs besides its bytes: its slot in the slice and its row in the stored table.
 const ENTRY_OVERHEAD: u64 = 64;
@@ -174,6 +173,12 @@ impl SliceCache {
         }
     }
 
+    /// Most bytes of entries that one read fetches; one slice comes in any case, however large.
+    pub fn run_bytes(&self) -> u64 {
+        // A small account is for several reads too.
+        RUN.min(self.cold.limit() / 4)
+    }
+
     /// Most bytes that one reader may read ahead.
     pub fn most_ahead(&self) -> u64 {
         self.ahead.limit() / 2
@@ -190,13 +195,11 @@ impl SliceCache {
         let mut wanted = Vec::with_capacity(commits.len());
         let mut run = Vec::new();
         let under_way = Arc::new(AtomicBool::new(false));
-        let mut pass = None;
-        {
+        let pass = {
             let mut state = self.state.lock();
-            let bytes = state.absent(source.stream, commits).map(weight).sum();
-            if patience == Patience::Now && bytes > 0 {
-                pass = self.cold.try_pass(bytes, 0);
-            }
+            let bytes: u64 = state.absent(source.stream, commits).map(weight).sum();
+            let pass = (bytes > 0).then(|| self.cold.try_pass(bytes, 0)).flatten();
+            under_way.store(pass.is_some(), Ordering::Release);
             for commit in commits {
                 let key = (source.stream, commit.id);
                 let place = if let Some(cached) = state.ready.get(key) {
@@ -225,14 +228,15 @@ impl SliceCache {
                 };
                 wanted.push(Wanted { commit: *commit, place });
             }
-        }
+            pass
+        };
         self.start(source, run, under_way, pass);
         wanted
     }
 
     /// Reads the slices of `commits` into the cache if there is memory and a permit to spare. False when there was not.
     pub fn read_ahead(self: &Arc<Self>, source: &Source<'_>, commits: &[Commit]) -> bool {
-        let under_way = Arc::new(AtomicBool::new(false));
+        let under_way = Arc::new(AtomicBool::new(true));
         let (run, pass) = {
             let mut state = self.state.lock();
             let absent: Vec<Commit> = state.absent(source.stream, commits).copied().collect();

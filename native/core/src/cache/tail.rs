@@ -214,10 +214,16 @@ mod tests {
 
     fn read_to(tail: &StreamTail, start: u64, up_to: u64, entries: u32, bytes: u64) -> Option<Vec<u8>> {
         let mut found = Vec::new();
-        tail.read(Offset::new(start), Offset::new(up_to), entries, bytes, |offset, entry| {
-            assert_eq!(offset.get(), u64::from(entry[0]));
-            found.push(entry[0]);
-        })?;
+        tail.read(
+            Offset::new(start),
+            Offset::new(up_to),
+            entries,
+            bytes,
+            |offset, entry| {
+                assert_eq!(offset.get(), u64::from(entry[0]));
+                found.push(entry[0]);
+            },
+        )?;
         Some(found)
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::locate::Located;
 use super::reader::{Reader, Wanted};
 use super::types::{ReadBatch, ReadEntry};
-use crate::cache::{self, Ahead, Patience, Source, Window, RUN};
+use crate::cache::{self, Ahead, Cached, Patience, Source, Window};
 use crate::commit::Commit;
 use crate::error::{Error, Result};
 use crate::types::Offset;
@@ -29,37 +29,134 @@ pub(super) async fn read(reader: &Reader, wanted: &Wanted) -> Result<ReadBatch> 
         spawner: &*reader.spawner,
     };
     let window = reader.ahead.lock().begin(wanted.start, reader.slices.most_ahead());
-    let last = last(reader, wanted);
-    let max_bytes = wanted.max_bytes.min(MOST);
-
-    let first = run(reader, wanted.start, last, max_bytes.min(RUN)).await?;
-    let mut asked = first.end;
-    let mut bytes = first.bytes();
-    let mut slices: VecDeque<_> = reader.slices.fetch(&source, &first.commits, Patience::Wait).into();
-    while asked.offset < last && bytes < max_bytes {
-        // What is wrong further on is told to the read that begins there.
-        let Ok(next) = run(reader, asked.offset, last, (max_bytes - bytes).min(RUN)).await else {
-            break;
-        };
-        let fetched = reader.slices.fetch(&source, &next.commits, Patience::Now);
-        let all = fetched.len() == next.commits.len();
-        slices.extend(fetched);
-        if !all {
+    let mut taking = Taking::new(reader, wanted);
+    taking.ask(&source, Patience::Wait).await?;
+    while taking.wants_more() && taking.ask(&source, Patience::Now).await.unwrap_or(false) {}
+    let (ahead, refused) = read_ahead(reader, &source, window, taking.asked).await;
+    loop {
+        taking.collect().await?;
+        // Entries before the start count as asked for, so there may be room for more.
+        if !taking.wants_more() || !taking.ask(&source, Patience::Now).await.unwrap_or(false) {
             break;
         }
-        bytes = bytes.saturating_add(next.bytes());
-        asked = next.end;
     }
-    let (ahead, refused) = read_ahead(reader, &source, window, asked).await;
-    let result = collect(slices, wanted, last, reader).await;
-    if let Ok(batch) = &result {
-        let next = wanted.start.get().saturating_add(batch.entries.len() as u64);
-        reader
-            .ahead
-            .lock()
-            .end(wanted.start, Offset::new(next), ahead, refused);
+    let next = taking.next;
+    reader.ahead.lock().end(wanted.start, next, ahead, refused);
+    Ok(taking.batch)
+}
+
+/// One read on its way.
+struct Taking<'a> {
+    reader: &'a Reader,
+    /// The end of what the request may give, in offsets.
+    last: Offset,
+    max_bytes: u64,
+    /// Slices that were asked for and not looked at, in order.
+    slices: VecDeque<cache::Wanted>,
+    asked: Ahead,
+    /// Bytes of those slices.
+    coming: u64,
+    batch: ReadBatch,
+    /// Bytes in the batch.
+    bytes: u64,
+    next: Offset,
+    /// Nothing more goes into the batch.
+    full: bool,
+}
+
+impl<'a> Taking<'a> {
+    fn new(reader: &'a Reader, wanted: &Wanted) -> Taking<'a> {
+        Taking {
+            reader,
+            last: last(reader, wanted),
+            max_bytes: wanted.max_bytes.min(MOST),
+            slices: VecDeque::new(),
+            asked: Ahead {
+                offset: wanted.start,
+                bytes: 0,
+            },
+            coming: 0,
+            batch: ReadBatch::default(),
+            bytes: 0,
+            next: wanted.start,
+            full: false,
+        }
     }
-    result
+
+    fn wants_more(&self) -> bool {
+        !self.full && self.asked.offset < self.last && self.bytes.saturating_add(self.coming) < self.max_bytes
+    }
+
+    /// Asks for the next run. False when a part of it cannot be had now.
+    async fn ask(&mut self, source: &Source<'_>, patience: Patience) -> Result<bool> {
+        let left = self.max_bytes.saturating_sub(self.bytes).saturating_sub(self.coming);
+        // What is wrong further on is told to the read that begins there.
+        let run = run(self.reader, self.asked.offset, self.last, left).await?;
+        let fetched = self.reader.slices.fetch(source, &run.commits, patience);
+        let missing = run.commits.get(fetched.len()..).unwrap_or_default();
+        self.asked = match missing.first() {
+            Some(first) => Ahead {
+                offset: first.start,
+                bytes: run
+                    .end
+                    .bytes
+                    .saturating_sub(missing.iter().map(|commit| commit.bytes).sum()),
+            },
+            None => run.end,
+        };
+        let all = missing.is_empty();
+        for wanted in fetched {
+            self.coming = self.coming.saturating_add(wanted.commit.bytes);
+            self.slices.push_back(wanted);
+        }
+        Ok(all)
+    }
+
+    /// Takes entries out of the slices in order, as long as they come.
+    async fn collect(&mut self) -> Result<()> {
+        while let Some(wanted) = self.slices.pop_front() {
+            if !self.batch.entries.is_empty() && !wanted.is_under_way() {
+                self.full = true;
+            }
+            if self.full {
+                break;
+            }
+            let commit = wanted.commit;
+            let cached = wanted.get().await?;
+            self.coming = self.coming.saturating_sub(commit.bytes);
+            self.take(&commit, &cached)?;
+            self.batch.held.keep(cached);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, commit: &Commit, cached: &Cached) -> Result<()> {
+        let skip = usize::try_from(self.next.get().saturating_sub(commit.start.get())).unwrap_or(usize::MAX);
+        for found in cached.slice().entries.iter().skip(skip) {
+            let more = self.bytes.saturating_add(found.entry.len() as u64);
+            if self.next >= self.last || (more > self.max_bytes && !self.batch.entries.is_empty()) {
+                self.full = true;
+                return Ok(());
+            }
+            self.bytes = more;
+            self.batch.entries.push(ReadEntry {
+                offset: self.next,
+                entry: found.entry.clone(),
+            });
+            self.next = Offset::new(self.next.get() + 1);
+        }
+        if commit.end() == Some(self.next) {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            what: format!("stream {}", self.reader.commits.stream),
+            place: format!("{:?}", commit.target),
+            detail: format!(
+                "the entries read end at {}, the commit at {} has {}",
+                self.next, commit.start, commit.count
+            ),
+        })
+    }
 }
 
 /// The end of what the request may give, in offsets. What the tail cache has is not read from the log.
@@ -72,7 +169,8 @@ fn last(reader: &Reader, wanted: &Wanted) -> Offset {
     }
 }
 
-/// Commits from the one that holds `start`: at least that one, then as many as begin before `last` and within `bytes`.
+/// Commits from the one that holds `start`: at least that one, then as many as begin before `last` until there are `bytes`, and
+/// no more than one read takes.
 async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result<Run> {
     let mut run = Run {
         commits: Vec::new(),
@@ -90,6 +188,9 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
         };
         let Located { commit, bytes_before } = located;
         taken = taken.saturating_add(commit.bytes);
+        if !run.commits.is_empty() && taken > reader.slices.run_bytes() {
+            break;
+        }
         run.commits.push(commit);
         run.end = Ahead {
             offset: commit.end().unwrap_or(Offset::MAX),
@@ -97,14 +198,6 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
         };
     }
     Ok(run)
-}
-
-impl Run {
-    fn bytes(&self) -> u64 {
-        self.commits
-            .iter()
-            .fold(0, |sum: u64, commit| sum.saturating_add(commit.bytes))
-    }
 }
 
 /// Fills the window behind `asked` once half of it is used up. Gives up to where slices were asked for, and whether there was too
@@ -128,7 +221,7 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
     while ahead.offset < end && filled(ahead) < window.bytes {
         let left = window.bytes - filled(ahead);
         // What cannot be located is the concern of the read that gets there.
-        let Ok(next) = run(reader, ahead.offset, end, left.min(RUN)).await else {
+        let Ok(next) = run(reader, ahead.offset, end, left).await else {
             break;
         };
         if !reader.slices.read_ahead(source, &next.commits) {
@@ -137,53 +230,4 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
         ahead = next.end;
     }
     (ahead, false)
-}
-
-/// Entries out of slices in order, as long as they come.
-async fn collect(
-    slices: VecDeque<cache::Wanted>,
-    wanted: &Wanted,
-    last: Offset,
-    reader: &Reader,
-) -> Result<ReadBatch> {
-    let mut batch = ReadBatch::default();
-    let mut bytes = 0u64;
-    let mut next = wanted.start;
-    for slice in slices {
-        if !batch.entries.is_empty() && !slice.is_under_way() {
-            break;
-        }
-        let commit = slice.commit;
-        let cached = slice.get().await?;
-        let skip = usize::try_from(next.get().saturating_sub(commit.start.get())).unwrap_or(usize::MAX);
-        let mut full = false;
-        for found in cached.slice().entries.iter().skip(skip) {
-            let more = bytes.saturating_add(found.entry.len() as u64);
-            if next >= last || (more > wanted.max_bytes && !batch.entries.is_empty()) {
-                full = true;
-                break;
-            }
-            bytes = more;
-            batch.entries.push(ReadEntry {
-                offset: next,
-                entry: found.entry.clone(),
-            });
-            next = Offset::new(next.get() + 1);
-        }
-        batch.held.keep(cached);
-        if full {
-            break;
-        }
-        if commit.end() != Some(next) {
-            return Err(Error::Corrupt {
-                what: format!("stream {}", reader.commits.stream),
-                place: format!("{:?}", commit.target),
-                detail: format!(
-                    "the entries read end at {next}, the commit at {} has {}",
-                    commit.start, commit.count
-                ),
-            });
-        }
-    }
-    Ok(batch)
 }

@@ -21,6 +21,8 @@ mod types;
 #[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
+mod read_tests;
+#[cfg(test)]
 pub(crate) mod suite;
 
 use std::collections::BTreeMap;

@@ -48,10 +48,10 @@ impl Flight {
                 if self.nobody_waits() {
                     return;
                 }
+                self.under_way.store(true, Ordering::Release);
                 pass
             }
         };
-        self.under_way.store(true, Ordering::Release);
         let commits: Vec<Commit> = self.run.iter().map(|(commit, _)| *commit).collect();
         let counters = self.cache.counters.clone();
         counters.add(&counters.reads, 1);

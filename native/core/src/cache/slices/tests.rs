@@ -254,7 +254,10 @@ fn what_everybody_left_before_its_turn_is_not_read() {
     assert_eq!((world.script.reads(), world.cache.stats().waiting), (2, 0));
     let again = world.one(commit(1, 10));
     world.script.let_go(1);
-    assert!(world.executor.run(again.get()).is_ok(), "nothing of it is left in the way");
+    assert!(
+        world.executor.run(again.get()).is_ok(),
+        "nothing of it is left in the way"
+    );
 }
 
 #[test]
