@@ -441,6 +441,7 @@ mod tests {
         };
         let parts = batch(ReadBatch {
             entries: vec![entry(7, b"ab"), entry(8, b"")],
+            ..ReadBatch::default()
         })
         .unwrap();
         let expected = [

@@ -404,6 +404,68 @@ fn memory_accounts_return_to_nothing() {
 }
 
 #[test]
+fn every_account_is_empty_once_the_engine_is_gone_and_their_limits_are_the_memory_limit() {
+    let world = World::new();
+    let engine = world.engine();
+    let limits: u64 = engine.memory().iter().map(|(_, _, limit)| limit).sum();
+    assert!(limits <= world.config(Path::new("")).memory_limit);
+    let stream = world.ledger(&engine).stream;
+    for n in 0..100u8 {
+        put(&stream, &[n; 1000]);
+    }
+    let reader = world.rt.block_on(engine.open_read_only(NAME)).unwrap().stream;
+    assert_eq!(read_all(&world.rt, &reader, 0).len(), 100);
+    assert!(engine.reads().bytes == 100_000, "{:?}", engine.reads());
+    let budget = engine.0.caches.budget.clone();
+    assert!(budget.slices.used() > 100_000 && budget.metadata.used() == budget.metadata.limit());
+    world.rt.block_on(engine.close()).unwrap();
+    drop((stream, reader, engine));
+    let left = || budget.accounts().iter().any(|account| account.used() > 0);
+    // A read's task ends a moment after its answer.
+    let clock = &world.env.clock;
+    let patience = clock.monotonic() + Duration::from_secs(20);
+    while left() && clock.monotonic() < patience {
+        std::thread::yield_now();
+    }
+    assert!(!left(), "{:?}", budget);
+}
+
+#[test]
+fn l17_memory_limit_below_the_least_stops_the_start_and_changes_nothing() {
+    let world = World::new();
+    let config = Config {
+        memory_limit: 40 << 20,
+        ..world.config(world.directory.path())
+    };
+    let opened = world
+        .rt
+        .block_on(Engine::open(world.env.clone(), config, Arc::new(world.broker.clone())));
+    let error = refused(opened);
+    assert_eq!(error.code(), ErrorCode::Invalid);
+    assert!(
+        error
+            .to_string()
+            .starts_with("nereusMemoryLimitMB=40: the least is 56 MiB"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(world.directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn open_that_waits_takes_little_memory_and_more_than_there_is_room_for_are_refused() {
+    let world = World::new();
+    let engine = world.engine();
+    let size = size_of_val(&engine.open_ledger(create(NAME)));
+    assert!((size as u64) < WAITING_OPEN, "{size} bytes");
+    let requests = engine.0.caches.budget.requests.clone();
+    let others = requests.reserve(requests.limit() - WAITING_OPEN + 1).unwrap();
+    assert_eq!(code(world.open(&engine)), ErrorCode::Unavailable);
+    drop(others);
+    world.ledger(&engine);
+    assert_eq!(requests.used(), 0);
+}
+
+#[test]
 fn full_update_replaces_every_page() {
     let world = World::new();
     let engine = world.engine();

@@ -211,6 +211,22 @@ impl Log for Journal {
         })
     }
 
+    fn read_run(&self, stream: StreamId, commits: Vec<Commit>) -> BoxFuture<Vec<Result<Slice>>> {
+        let (segments, state) = (self.segments.clone(), self.shared.state.clone());
+        let count = commits.len();
+        // As for one read: pinned before it waits for its turn.
+        let pin = |commit| read::segment_of(&commit).and_then(|segment| segments.pin(segment));
+        let pinned: Vec<_> = commits.into_iter().map(|commit| (commit, pin(commit))).collect();
+        // One thread reads the run in order: the device sees a sequential reader.
+        let all = blocking(&self.env, move || {
+            let read = |(commit, pin): &(Commit, Option<segment::Pin>)| {
+                read::slice(&segments, &state, stream, commit, pin.as_ref())
+            };
+            Ok(pinned.iter().map(read).collect())
+        });
+        Box::pin(async move { all.await.unwrap_or_else(|error| vec![Err(error); count]) })
+    }
+
     fn store(&self) -> Arc<dyn MetadataStore> {
         self.store.clone()
     }

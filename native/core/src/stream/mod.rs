@@ -10,6 +10,7 @@
 //! the future only waits for the answer. Any thread may call anything; nothing here blocks.
 
 mod appender;
+mod cold;
 mod control;
 mod locate;
 mod marks;
@@ -24,6 +25,8 @@ mod journal_tests;
 #[cfg(test)]
 mod marks_suite;
 #[cfg(test)]
+mod read_tests;
+#[cfg(test)]
 mod rollover_tests;
 #[cfg(test)]
 mod spans_tests;
@@ -37,16 +40,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use futures::future::{select, Either, FutureExt};
+use tokio::sync::Notify;
 
 pub use remove::remove_remains;
 pub use rollover::{Retention, Rollover};
-pub use types::{ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
+pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
 use self::locate::Commits;
 use self::marks::Marks;
 use self::reader::Reader;
-use crate::cache::Caches;
+use crate::cache::{Caches, Permit};
 use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
 use crate::env::{BoxFuture, Clock, Env, Sequence};
@@ -57,6 +62,9 @@ use crate::types::{Offset, OwnerEpoch, StreamId};
 /// A handle to an open stream. Clones share everything.
 #[derive(Clone)]
 pub struct Stream(Arc<Shared>);
+
+/// What a change of a stream or cursor costs while it waits, besides what it carries, bytes.
+const WAITING_STEP: u64 = 1 << 10;
 
 /// See [`Stream::downgrade`].
 pub(crate) struct WeakStream(Weak<Shared>);
@@ -178,8 +186,12 @@ impl Stream {
             commits: commits(&parts),
             log: parts.log,
             spawner: parts.env.spawner,
-            slices: parts.caches.slices.clone(),
+            slices: parts.caches.slices,
             cached,
+            hot: parts.caches.hot,
+            requests: parts.caches.budget.requests.clone(),
+            ahead: Default::default(),
+            closing: Notify::new(),
         };
         Stream(Arc::new(Shared {
             name: parts.name,
@@ -239,10 +251,16 @@ impl Stream {
     /// Reads entries from exactly `request.start`; at least one if there is one, however large; empty at the end of the stream.
     ///
     /// # Errors
-    /// `OffsetTrimmed`, `Unsupported` (view), `Corrupt` (no byte of a damaged entry is given out), `Unavailable`, `Closed`.
+    /// `OffsetTrimmed`, `Unsupported` (view), `Corrupt` (no byte of a damaged entry is given out), `Unavailable`, `Closed` (also
+    /// when the stream closes while the read waits).
     pub async fn read(&self, request: ReadRequest) -> Result<ReadBatch> {
+        let mut closing = std::pin::pin!(self.0.reader.closing.notified());
+        closing.as_mut().enable();
         self.open()?;
-        self.0.reader.read(&request).await
+        match select(std::pin::pin!(self.0.reader.read(&request)), closing).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(self.closed_error()),
+        }
     }
 
     /// Resolves once the committed end is beyond `offset`, or the stream is terminated, deleted or closed: look at `state`.
@@ -354,16 +372,19 @@ impl Stream {
 
     /// Persists a change of a cursor; changes of one cursor take effect in call order.
     pub fn persist_cursor(&self, update: CursorUpdate) -> BoxFuture<Result<()>> {
-        match self.cursors() {
-            Ok(cursors) => cursors.persist(update),
+        let carried = update.carries().saturating_add(WAITING_STEP);
+        let persist = |waiting| Ok((self.cursors()?.persist(update), waiting));
+        match self.enter(carried).and_then(persist) {
+            Ok((persist, waiting)) => Box::pin(persist.inspect(|_| drop(waiting))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
     /// Deletes a cursor, after every change of it that was asked for before. `NotFound` when there is none.
     pub fn delete_cursor(&self, name: &str) -> BoxFuture<Result<()>> {
-        match self.cursors() {
-            Ok(cursors) => cursors.delete(name),
+        let delete = |waiting| Ok((self.cursors()?.delete(name), waiting));
+        match self.enter(WAITING_STEP).and_then(delete) {
+            Ok((delete, waiting)) => Box::pin(delete.inspect(|_| drop(waiting))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
@@ -428,6 +449,8 @@ impl Stream {
             cursors.stop(reason);
         }
         self.0.reader.commits.cell.wake_all();
+        self.0.reader.closing.notify_waiters();
+        self.0.reader.ahead.lock().clear();
     }
 
     fn step<T, F>(&self, step: impl FnOnce(Arc<Shared>, OwnerEpoch) -> F) -> BoxFuture<Result<T>>
@@ -435,14 +458,23 @@ impl Stream {
         T: Send + 'static,
         F: std::future::Future<Output = Result<T>> + Send + 'static,
     {
-        match self
+        let admitted = self
             .open()
             .and_then(|()| self.appender())
             .and_then(|appender| appender.check_owner().map(|()| appender))
-        {
-            Ok(appender) => self.0.steps.run(step(self.0.clone(), appender.epoch())),
+            .and_then(|appender| Ok((appender, self.enter(WAITING_STEP)?)));
+        match admitted {
+            Ok((appender, waiting)) => {
+                let step = step(self.0.clone(), appender.epoch());
+                self.0.steps.run(step.inspect(|_| drop(waiting)))
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+
+    /// A place of `bytes` among the requests that wait. Who gets none has changed nothing.
+    fn enter(&self, bytes: u64) -> Result<Permit> {
+        self.0.reader.enter(bytes)
     }
 
     fn open(&self) -> Result<()> {

@@ -143,14 +143,12 @@ impl<F: Fixture> World<F> {
 
     /// A stream whose every read goes to the log.
     pub fn uncached(&mut self) -> Stream {
-        self.take_over(Caches::new(Budget::new(0, 64 << 20, MAX_ENTRY)))
-            .unwrap()
-            .0
+        self.take_over(Caches::new(Budget::uncached())).unwrap().0
     }
 }
 
 pub(crate) fn plenty() -> Caches {
-    Caches::new(Budget::new(64 << 20, 64 << 20, MAX_ENTRY))
+    Caches::new(Budget::new(256 << 20, 64 << 20, MAX_ENTRY).unwrap())
 }
 
 /// The outcome of one append, by a channel.

@@ -137,7 +137,8 @@ fn batch_values(outbox: &Outbox, batch: ReadBatch) -> Result<[i64; 3]> {
         return Ok([0; 3]);
     }
     let count = number(batch.entries.len() as u64)?;
-    let blob = outbox.store(messages::batch(batch)?);
+    let held = batch.held.clone();
+    let blob = outbox.store_held(messages::batch(batch)?, held);
     Ok([blob.handle, blob.length, count])
 }
 

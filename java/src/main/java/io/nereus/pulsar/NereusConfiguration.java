@@ -50,6 +50,8 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     private static final long MEGABYTE = 1024 * 1024;
     private static final long MIN_MEMORY_MB = 64;
     private static final long MAX_MEMORY_MB = 1024 * 1024;
+    /** So many entries may be on their way although the broker's publish limit is reached; the engine counts with as many. */
+    private static final int ENTRIES_OVER_THE_LIMIT = 16;
     private static final long DEFAULT_SEGMENT_MB = 128;
     private static final long MIN_SEGMENT_MB = 16;
     private static final long MAX_SEGMENT_MB = 1024;
@@ -70,21 +72,19 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     }
 
     /**
-     * The memory limit, or its default: what the broker lets producers have in flight plus a quarter of the JVM's direct
-     * memory for caches.
+     * The memory limit, or its default: what the broker lets producers have in flight, the largest entries that may come on
+     * top of that, and a quarter of the JVM's direct memory for caches. The engine refuses a limit that is too small and
+     * names the least.
      *
-     * @throws IllegalArgumentException if a configured limit could not even hold what the broker admits
+     * @param publishBufferBytes what the broker lets producers have in flight
+     * @param maxEntryBytes      the largest entry
      */
-    long memoryLimitBytes(long publishBufferBytes) {
-        if (memoryLimitBytes == 0) {
-            return publishBufferBytes + Math.max(MIN_MEMORY_MB * MEGABYTE, PlatformDependent.maxDirectMemory() / 4);
+    long memoryLimitBytes(long publishBufferBytes, int maxEntryBytes) {
+        if (memoryLimitBytes != 0) {
+            return memoryLimitBytes;
         }
-        if (memoryLimitBytes < publishBufferBytes) {
-            throw new IllegalArgumentException(MEMORY_LIMIT + "=" + memoryLimitBytes / MEGABYTE
-                + " is below maxMessagePublishBufferSizeInMB=" + publishBufferBytes / MEGABYTE
-                + ": allowed is at least that much, or lower maxMessagePublishBufferSizeInMB");
-        }
-        return memoryLimitBytes;
+        long caches = Math.max(MIN_MEMORY_MB * MEGABYTE, PlatformDependent.maxDirectMemory() / 4);
+        return publishBufferBytes + ENTRIES_OVER_THE_LIMIT * (long) maxEntryBytes + caches;
     }
 
     private static void refuseUnknownKeys(Properties properties) {

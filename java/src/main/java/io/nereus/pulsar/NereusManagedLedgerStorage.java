@@ -110,7 +110,8 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         values.put(EngineSettings.DATA_DIRECTORY, directory.toString());
         values.put(EngineSettings.CLUSTER_NAME, conf.getClusterName());
         values.put(EngineSettings.BROKER_ID, brokerText(conf));
-        values.put("memoryLimitBytes", Long.toString(configuration.memoryLimitBytes(publishBufferBytes)));
+        values.put("memoryLimitBytes",
+            Long.toString(configuration.memoryLimitBytes(publishBufferBytes, maxEntryBytes)));
         values.put("publishBufferBytes", Long.toString(publishBufferBytes));
         values.put("segmentBytes", Long.toString(configuration.segmentBytes()));
         values.put("maxEntryBytes", Integer.toString(maxEntryBytes));

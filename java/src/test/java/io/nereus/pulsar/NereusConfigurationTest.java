@@ -88,12 +88,12 @@ public class NereusConfigurationTest {
     }
 
     @Test
-    public void aMemoryLimitBelowThePublishBufferIsRefused() {
-        NereusConfiguration small = NereusConfiguration.of(with("nereusMemoryLimitMB", "64"));
-        assertThatThrownBy(() -> small.memoryLimitBytes(128L << 20))
-            .isInstanceOf(IllegalArgumentException.class)
-            .hasMessageContaining("nereusMemoryLimitMB=64").hasMessageContaining("maxMessagePublishBufferSizeInMB=128");
-        assertThat(NereusConfiguration.of(with()).memoryLimitBytes(128L << 20)).isGreaterThan(128L << 20);
+    public void theDefaultMemoryLimitHoldsWhatTheBrokerAdmitsAndCaches() {
+        long admitted = (128L << 20) + 16 * (5L << 20);
+        assertThat(NereusConfiguration.of(with()).memoryLimitBytes(128L << 20, 5 << 20))
+            .isGreaterThanOrEqualTo(admitted + (64L << 20));
+        assertThat(NereusConfiguration.of(with("nereusMemoryLimitMB", "64")).memoryLimitBytes(128L << 20, 5 << 20))
+            .isEqualTo(64L << 20);
     }
 
     @Test
