@@ -140,6 +140,20 @@ impl Engine {
     /// `Invalid` (a setting, another cluster or directory, an older copy), `Unavailable` (the lock's holder is named, or the broker's
     /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
     pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
+        Self::open_tuned(env, config, broker, |_| {}).await
+    }
+
+    /// [`Engine::open`] with other settings of the journal than the usual ones, for tests and measurements. `tune` leaves directory
+    /// and identity as they are.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_tuned(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
         check(&config)?;
         let kept = config
             .owner
@@ -157,7 +171,8 @@ impl Engine {
         };
         let id = claim(&env, store, &request).await?;
         let max_entry = usize::try_from(config.max_entry).unwrap_or(usize::MAX);
-        let options = Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry);
+        let mut options = Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry);
+        tune(&mut options);
         let journal = Journal::open(env.clone(), options).await?;
         let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry);
         Ok(Engine(Arc::new(Inner {
