@@ -26,7 +26,7 @@ use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Options};
+use crate::journal::{Journal, Options, Stats};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
 use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
@@ -290,6 +290,11 @@ impl Engine {
     /// Why nothing is acknowledged any more, once that is so. The broker's health check must see it.
     pub fn poisoned(&self) -> Option<Error> {
         self.0.journal.poisoned()
+    }
+
+    /// Counters of the journal, as of now.
+    pub fn journal_stats(&self) -> Stats {
+        self.0.journal.stats()
     }
 
     /// Memory accounts: name, bytes in use, limit.

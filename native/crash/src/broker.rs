@@ -1,7 +1,8 @@
 //! The broker's metadata store of a child: in memory, and every applied write in a file before it is answered.
 //!
-//! Why in the child and not behind the pipe: the file is as good as a store elsewhere, because a kill loses no write that `write`
-//! took; a request cut off by the kill is in doubt either way; and a directory can be opened again by hand, without its parent.
+//! Why in the child and not behind the pipe: the file is as good as a store elsewhere, because a kill loses nothing that was
+//! written, synced or not; a request cut off by the kill is in doubt either way; and a directory can be opened again by hand,
+//! without its parent.
 //! A store keeps the versions of its keys because it applies the same writes in the same order.
 
 use std::fs::{File, OpenOptions};
@@ -63,10 +64,7 @@ impl FileBroker {
             None => block_on(self.memory.delete(path, expected)),
         };
         let verdict = match verdict {
-            Verdict::Applied(version) => match log
-                .write_all(&record(path, value.as_ref()))
-                .and_then(|()| log.sync_data())
-            {
+            Verdict::Applied(version) => match log.write_all(&record(path, value.as_ref())) {
                 Ok(()) => Verdict::Applied(version),
                 Err(reason) => Verdict::Unknown(Error::io("write", "the broker's metadata", reason)),
             },
