@@ -5,5 +5,6 @@ mod checkpoint;
 mod crash;
 mod damage;
 mod durability;
+mod flips;
 mod real;
 mod support;
