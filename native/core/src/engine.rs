@@ -28,7 +28,7 @@ use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Options, State as JournalState};
+use crate::journal::{Journal, Options, State as JournalState, Stats};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
 use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
@@ -162,6 +162,24 @@ impl Engine {
     /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
     pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
         Self::open_with(env, config, broker, Journal::open).await
+    }
+
+    /// [`Engine::open`] with other settings of the journal than the usual ones, for tests and measurements. `tune` leaves directory
+    /// and identity as they are.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_tuned(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open(env, options)
+        };
+        Self::open_with(env, config, broker, open).await
     }
 
     /// [`Engine::open`] in a simulated world: on `backend` in place of RocksDB, with journal settings changed by `tune`.
@@ -370,6 +388,11 @@ impl Engine {
     /// What reads of the log cost so far.
     pub fn reads(&self) -> ReadStats {
         self.0.caches.slices.stats()
+    }
+
+    /// Counters of the journal, as of now.
+    pub fn journal_stats(&self) -> Stats {
+        self.0.journal.stats()
     }
 
     /// Memory accounts: name, bytes in use, limit.

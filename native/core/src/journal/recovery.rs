@@ -323,8 +323,17 @@ impl Replay<'_> {
 
     /// Goes to a later frame. When frames are missing in between, whom they concern is refused.
     fn jump(&mut self, scan: &Scan, later: &Later) {
-        let (segment, position) = (self.position.segment, self.position.offset);
         let (wanted, found) = (self.position.sequence, later.frame.header.sequence);
+        let next_segment = scan.segments().get(later.index).map(|open| open.sequence);
+        let (segment, position) = match next_segment {
+            // Frames follow each other without a hole: a single one that is missing before this one stands at the very start.
+            Some(next)
+                if found == wanted.saturating_add(1) && later.index != self.index && later.position > HEADER_BYTES =>
+            {
+                (next, HEADER_BYTES)
+            }
+            _ => (self.position.segment, self.position.offset),
+        };
         let damage = |detail: String| Damage {
             segment,
             position,
@@ -343,7 +352,7 @@ impl Replay<'_> {
             self.state.mark_damaged(None, damage(detail));
         }
         self.index = later.index;
-        self.position.segment = scan.segments().get(later.index).map_or(segment, |open| open.sequence);
+        self.position.segment = next_segment.unwrap_or(self.position.segment);
         self.position.offset = later.position;
         self.position.sequence = found;
     }

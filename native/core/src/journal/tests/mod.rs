@@ -5,6 +5,7 @@ mod checkpoint;
 mod crash;
 mod damage;
 mod durability;
+mod flips;
 mod pins;
 mod real;
 mod recycle;
