@@ -165,11 +165,11 @@ fn mass_deletion_with_conflicts_ends_complete_case_073() {
 /// Caches that evict all the time under readers of the same range never hand out bytes of another place.
 #[test]
 fn bytes_match_their_position_under_eviction_case_078() {
-    const ENTRIES: u64 = 6_000;
+    const ENTRIES: u64 = 16_000;
     let world = World::new();
     let config = Config {
         // Little more than the open groups: caches hold a small part of what is read.
-        memory_limit: 24 << 20,
+        memory_limit: 56 << 20,
         ..world.config(world.directory.path())
     };
     let engine = world
