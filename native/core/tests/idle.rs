@@ -6,6 +6,8 @@
 //! A process of its own, so that its resident memory is that of the streams; the first half of them is opened before the first
 //! look, so that what the engine itself needs, and its caches up to their bounds, do not count.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of a test")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

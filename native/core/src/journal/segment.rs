@@ -384,24 +384,27 @@ impl Segments {
             .filter(|header| header.sequence == sequence))
     }
 
-    /// How many segments there are, and their bytes. Measures only what it has not seen yet. Blocking.
-    pub fn size(&self) -> Result<(usize, u64)> {
-        let present = self.list()?;
+    /// How many segments there are, and their bytes; on a disk that does not answer as they were seen last. Measures only what it
+    /// has not seen yet. Blocking.
+    pub fn size(&self) -> (usize, u64) {
+        let present = self.list();
         let mut sizes = self.sizes.lock();
-        sizes.retain(|sequence, _| present.binary_search(sequence).is_ok());
-        for sequence in &present {
-            if !sizes.contains_key(sequence) {
-                let path = self.path(*sequence);
-                match self.disk.open(&path, OpenMode::Read).and_then(|file| file.length()) {
-                    Ok(length) => drop(sizes.insert(*sequence, length)),
-                    // Taken away since the listing.
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                    Err(e) => return Err(Error::io("measure", path.display().to_string(), e)),
+        if let Ok(present) = present {
+            sizes.retain(|sequence, _| present.binary_search(sequence).is_ok());
+            for sequence in present {
+                if !sizes.contains_key(&sequence) {
+                    let file = self.disk.open(&self.path(sequence), OpenMode::Read);
+                    // It may have been taken away since the listing.
+                    sizes.extend(
+                        file.and_then(|file| file.length())
+                            .ok()
+                            .map(|length| (sequence, length)),
+                    );
                 }
             }
         }
         let bytes = sizes.values().fold(0, |sum: u64, length| sum.saturating_add(*length));
-        Ok((sizes.len(), bytes))
+        (sizes.len(), bytes)
     }
 
     /// Gives the files of the pool back to the file system. Blocking.
