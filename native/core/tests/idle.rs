@@ -2,7 +2,7 @@
 //!
 //! `cargo test --release -p nereus-core --test idle -- --ignored --nocapture`, `NEREUS_STREAMS=<count>` for another number,
 //! `NEREUS_APPENDS=<count>` for streams with a history: each of the newest 32 commits of a stream takes another 96 bytes in its head,
-//! so that a stream that was busy takes up to 3 KiB more until it is opened anew with fewer.
+//! so that a stream that was busy takes up to 3 KiB more.
 //!
 //! A process of its own, so that its resident memory is that of the streams; the first half of them is opened before the first
 //! look, so that what the engine itself needs, and its caches up to their bounds, do not count.
