@@ -371,7 +371,7 @@ impl Engine {
     /// What an operator wants to know: for metrics, not more often than somebody asks.
     ///
     /// # Errors
-    /// `Io` when the journal's directory cannot be looked at, `Corrupt` when its metadata cannot be read.
+    /// `Closed` when the engine's runtime has ended.
     pub async fn state(&self) -> Result<EngineState> {
         Ok(EngineState {
             journal: self.0.journal.state().await?,

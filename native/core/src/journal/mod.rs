@@ -134,17 +134,18 @@ impl Journal {
         self.shared.counters.read()
     }
 
-    /// What an operator wants to know. Looks at the directory: not more often than somebody asks.
+    /// What an operator wants to know. Looks at the directory: not more often than somebody asks. What cannot be looked at, because
+    /// the disk fails, is as it was seen last: the poison is told in any case.
     ///
     /// # Errors
-    /// `Io` when the directory cannot be listed, `Corrupt` when the metadata cannot be read.
+    /// `Closed` when the pool for blocking work has ended.
     pub fn state(&self) -> BoxFuture<Result<State>> {
         let (segments, reclaim) = (self.segments.clone(), self.reclaim.clone());
         let (shared, clock) = (self.shared.clone(), self.env.clock.clone());
         blocking(&self.env, move || {
-            let (count, bytes) = segments.size()?;
+            let (count, bytes) = segments.size();
             let (free_segments, free_bytes) = segments.free_files();
-            let oldest = reclaim.oldest()?;
+            let oldest = reclaim.oldest();
             let stats = shared.counters.read();
             let now = u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX);
             Ok(State {

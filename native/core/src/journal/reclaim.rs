@@ -102,17 +102,21 @@ impl Reclaim {
         })
     }
 
-    /// The oldest segment as of now; `None` when there is none. Blocking.
-    pub fn oldest(&self) -> Result<Option<Oldest>> {
-        let Some(segment) = self.segments.list()?.first().copied() else {
-            return Ok(None);
-        };
-        let holder = self
-            .holder(segment, &mut self.pins.lock())?
-            .unwrap_or(Holder::Checkpoint);
-        let oldest = Oldest { segment, holder };
-        *self.oldest.lock() = Some(oldest.clone());
-        Ok(Some(oldest))
+    /// The oldest segment as of now, or as of the last look when the disk does not answer; `None` when there is none. Blocking.
+    pub fn oldest(&self) -> Option<Oldest> {
+        let seen = self.segments.list().and_then(|segments| {
+            let Some(segment) = segments.first().copied() else {
+                return Ok(None);
+            };
+            let holder = self.holder(segment, &mut self.pins.lock())?;
+            let holder = holder.unwrap_or(Holder::Checkpoint);
+            Ok(Some(Oldest { segment, holder }))
+        });
+        let mut oldest = self.oldest.lock();
+        if let Ok(seen) = seen {
+            *oldest = seen;
+        }
+        oldest.clone()
     }
 
     fn remove_dead(&self, counters: &Counters) -> Result<()> {

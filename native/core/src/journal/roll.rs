@@ -76,9 +76,11 @@ impl Roll {
         left.saturating_add(next).saturating_add(dead)
     }
 
-    /// Starts to prepare the next segment once the present one is half full.
+    /// Starts to prepare the next segment once the present one is half full; earlier if it has to be made afresh, which takes longer.
     pub fn prepare(&mut self, env: &Env, offset: u64) {
-        if self.next.is_none() && offset > self.current.header.length / 2 {
+        let whole = self.current.header.length;
+        let late_enough = |(dead, _)| offset > if dead > 0 { whole / 2 } else { whole / 4 };
+        if self.next.is_none() && late_enough(self.segments.free_files()) {
             let (send, receive) = oneshot::channel();
             let (segments, header) = (self.segments.clone(), self.next_header());
             env.spawner.run_blocking(Box::new(move || {
