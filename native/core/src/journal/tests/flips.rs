@@ -260,7 +260,14 @@ impl History {
         flip(disk, segment, at);
     }
 
-    fn compare(&self, state: &StateTable, segments: &Arc<Segments>, segment: u64, expected: &Expectation, context: &str) {
+    fn compare(
+        &self,
+        state: &StateTable,
+        segments: &Arc<Segments>,
+        segment: u64,
+        expected: &Expectation,
+        context: &str,
+    ) {
         let wanted = if expected.torn { &self.torn } else { &self.whole };
         for n in 1..=STREAMS {
             let id = stream(n);
