@@ -7,6 +7,7 @@ use super::draft::{self, Draft};
 use super::load::Known;
 use super::types::CursorUpdate;
 use super::{answer, Cursors};
+use crate::commit::StreamHead;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, Verdict, Version, Versioned, Write};
@@ -137,9 +138,47 @@ impl Cursors {
         }
     }
 
+    /// Whether the stored head has a newer owner. The published head may be behind where several engines share a store.
+    async fn superseded(&self, name: &str) -> Result<Option<Error>> {
+        let key = Key::stream_head(self.stream);
+        let Some(stored) = self.store.get(key.clone()).await? else {
+            return Ok(None);
+        };
+        let by_epoch = StreamHead::decode(&key, &stored.value)?.owner_epoch;
+        Ok((by_epoch > self.epoch).then(|| self.fenced(name, by_epoch)))
+    }
+
+    /// A root that was just created has no version that a newer owner's claim would have moved, so the head decides: seen in our
+    /// epoch after the creation, it is claimed after that, and its claim finds the root. Otherwise the root is taken back.
+    async fn confirm(&self, name: &str, root: &CursorRoot, version: Version) -> Result<()> {
+        match self.superseded(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(fenced)) => {
+                let withdraw = Write {
+                    key: root.key()?,
+                    expected: Expected::Version(version),
+                    value: None,
+                };
+                if let Some(Verdict::Applied(_)) = write_settled(&*self.store, &*self.env.clock, vec![withdraw]).await.pop() {
+                    let named = root.pages.iter().filter_map(|page| draft::page_key(root, page).ok());
+                    self.reclaim(named.collect());
+                }
+                Err(fenced)
+            }
+            Err(error) => Err(Error::Unknown {
+                what: format!("creation of cursor {name} of stream {}: {error}", self.stream),
+            }),
+        }
+    }
+
     /// Pages first, then the root: its conditional update is the commit.
     async fn commit(&self, draft: Draft, before: Option<Version>) -> Result<Committed> {
         let change = draft.finish(&*self.env.random)?;
+        if before.is_none() {
+            if let Some(fenced) = self.superseded(&change.root.name).await? {
+                return Err(fenced);
+            }
+        }
         let root_write = Write {
             key: change.root.key()?,
             expected: before.map_or(Expected::Absent, Expected::Version),
@@ -155,6 +194,9 @@ impl Cursors {
             .pop();
         match verdict {
             Some(Verdict::Applied(version)) => {
+                if before.is_none() {
+                    self.confirm(&change.root.name, &change.root, version).await?;
+                }
                 self.reclaim(change.replaced);
                 Ok(Committed::At(Box::new(change.root), version))
             }
