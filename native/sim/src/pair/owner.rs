@@ -107,7 +107,7 @@ impl World {
         }
         for (name, cursor) in &mut self.model.cursors {
             let found = cursors.iter().find(|found| found.name == *name);
-            match found.filter(|found| self.trouble.broker && self.ghosts.contains(found)) {
+            match found.filter(|found| self.ghosts.contains(found)) {
                 Some(ghost) if cursor.observe(name, found).is_err() => cursor.appeared(ghost),
                 _ => cursor.observe(name, found)?,
             }

@@ -79,7 +79,7 @@ pub fn check(trouble: &Trouble, error: &Error, allowed: &Allowed, what: &str) ->
         Error::Fenced { .. } => allowed.fenced || allowed.gone,
         Error::Closed { .. } => allowed.closed || allowed.gone,
         Error::NotFound { .. } => allowed.gone,
-        Error::Terminated { .. } => allowed.terminated,
+        Error::Terminated { .. } => allowed.terminated || allowed.gone,
         Error::Suspended { .. } => allowed.suspended,
         Error::AlreadyExists { .. }
         | Error::OffsetTrimmed { .. }

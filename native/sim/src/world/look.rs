@@ -91,12 +91,15 @@ impl World {
         description: &LedgerDescription,
         moving: &[String],
     ) -> Done {
-        self.drain()?;
         let what = format!("topic {topic}");
+        let Some(number) = self.topics[topic].life.as_ref().map(|life| life.number) else {
+            return Ok(());
+        };
+        let busy = self.ops.values().any(|op| op.of(topic, number) && !matches!(op.ask, Ask::WaitPast { .. } | Ask::Read { .. }));
+        self.drain()?;
         let Some(life) = self.topics[topic].life.as_ref() else {
             return Ok(());
         };
-        let number = life.number;
         holds(life.stream == stream.id() && life.incarnation == description.incarnation, Law::L13, || {
             format!(
                 "{what}: incarnation {} of stream {}, now it is {} of {}",
@@ -113,7 +116,6 @@ impl World {
         life.model.check_properties(&description.properties)?;
         let spans: u64 = description.spans.iter().map(|span| span.entries).sum();
         let state = &description.state;
-        let busy = self.ops.values().any(|op| op.of(topic, number) && !matches!(op.ask, Ask::WaitPast { .. } | Ask::Read { .. }));
         // The parts of a description are of different moments.
         holds(busy || spans == state.end.get() - state.trim.get(), Law::L11, || {
             format!("{what}: {spans} entries in spans, {} in all", state.entries)

@@ -104,6 +104,8 @@ pub struct World {
     dice: SimRandom,
     armed: Option<Armed>,
     flips: u32,
+    /// The disk is large again: nobody may find it full from the next start on.
+    grown: bool,
 }
 
 /// Bytes of the disk when nobody shrinks it.
@@ -126,6 +128,7 @@ impl World {
             dice: SimRandom::new(program.seed),
             armed: None,
             flips: 0,
+            grown: false,
         }
     }
 

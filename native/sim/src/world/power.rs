@@ -47,6 +47,7 @@ impl World {
             End::Kill => self.machine.end_process(),
         }
         self.trouble.disk = false;
+        self.trouble.space &= !self.grown;
         Ok(())
     }
 
@@ -114,9 +115,8 @@ impl World {
         if damaged && matches!(error, Error::Corrupt { .. }) {
             return Err(Stop::Ended);
         }
-        self.die(End::Kill)?;
         self.heal();
-        Ok(())
+        self.die(End::Kill)
     }
 
     /// Disk and broker behave from now on.
@@ -125,8 +125,7 @@ impl World {
         self.machine.disk.set_capacity(CAPACITY);
         self.machine.broker.faults().clear();
         self.machine.broker.faults().fail_reads(false);
-        self.trouble.disk = false;
-        self.trouble.space = false;
+        self.grown = true;
     }
 
     /// A clean end and a start.

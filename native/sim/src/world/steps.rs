@@ -161,12 +161,13 @@ impl World {
                 self.drive("late writes", async move { late.arrive().await })
             }
             Step::Shrink { free } => {
-                self.trouble.space = true;
+                (self.trouble.space, self.grown) = (true, false);
                 let used = self.machine.disk.used();
                 self.machine.disk.set_capacity(used + free);
                 Ok(())
             }
             Step::Grow => {
+                self.grown = true;
                 self.machine.disk.set_capacity(super::CAPACITY);
                 Ok(())
             }
@@ -338,7 +339,7 @@ impl World {
             return Ok(());
         };
         let life = handle.life;
-        let (id, fenced, stream) = (handle.id, handle.fenced || handle.closed, handle.stream.clone());
+        let (id, fenced, stream) = (handle.id, handle.fenced, handle.stream.clone());
         let Some(model) = known.model(life) else {
             return Ok(());
         };
@@ -456,7 +457,7 @@ impl World {
         let Some(handle) = handle.filter(|handle| handle.life == life) else {
             return Ok(());
         };
-        let (id, fenced, stream) = (handle.id, handle.fenced || handle.closed, handle.stream.clone());
+        let (id, fenced, stream) = (handle.id, handle.fenced, handle.stream.clone());
         let (future, wish) = match update {
             Some(update) => (stream.persist_cursor(update.clone()), Wish::Update(update)),
             None => (stream.delete_cursor(name), Wish::Delete),
