@@ -42,7 +42,11 @@ mod tests {
             assert_eq!(of(7).len(), length as usize);
             assert_ne!(of(7), of(8));
             assert!(Entry { id: 7, length }.is(&of(7)));
-            assert!(!Entry { id: 7, length: length + 1 }.is(&of(7)));
+            assert!(!Entry {
+                id: 7,
+                length: length + 1
+            }
+            .is(&of(7)));
         }
         assert!(Entry { id: 7, length: 0 }.bytes().is_empty());
     }

@@ -66,7 +66,10 @@ fn main() -> ExitCode {
 }
 
 fn find(name: &str) -> Option<Mutant> {
-    Mutant::ALL.iter().find(|(_, known, _)| *known == name).map(|(mutant, _, _)| *mutant)
+    Mutant::ALL
+        .iter()
+        .find(|(_, known, _)| *known == name)
+        .map(|(mutant, _, _)| *mutant)
 }
 
 fn names() -> String {
@@ -100,7 +103,10 @@ fn seeds(from: u64, count: u64, threads: usize) -> ExitCode {
                 let outcome = run(seed, &Options::default());
                 if let Verdict::Broken { violation, .. } = outcome.verdict {
                     if failed.fetch_add(1, Ordering::Relaxed) < SHOWN {
-                        let options = Options { mutant: None, trace: true };
+                        let options = Options {
+                            mutant: None,
+                            trace: true,
+                        };
                         let (_, short) = minimise(&Plan::of(seed), &options, TRIES);
                         show(seed, &short);
                     } else {
@@ -112,13 +118,19 @@ fn seeds(from: u64, count: u64, threads: usize) -> ExitCode {
     });
     let failed = failed.into_inner();
     let seconds = began.elapsed().as_secs_f64().max(0.001);
-    println!("{count} seeds in {seconds:.1} s on {threads} threads: {:.0} seeds a second", count as f64 / seconds);
+    println!(
+        "{count} seeds in {seconds:.1} s on {threads} threads: {:.0} seeds a second",
+        count as f64 / seconds
+    );
     println!("sim: {} passed, {failed} failed", count - failed);
     ExitCode::from(u8::from(failed > 0 || count == 0))
 }
 
 fn show(seed: u64, outcome: &Outcome) {
-    println!("seed {seed} failed; the shortest program found:\n{}replay: scripts/sim --replay {seed}\n", outcome.trace.text());
+    println!(
+        "seed {seed} failed; the shortest program found:\n{}replay: scripts/sim --replay {seed}\n",
+        outcome.trace.text()
+    );
 }
 
 fn mutants(only: Option<Mutant>, arguments: &Arguments, threads: usize) -> ExitCode {
@@ -139,7 +151,11 @@ fn mutants(only: Option<Mutant>, arguments: &Arguments, threads: usize) -> ExitC
                 match hunt(*mutant, arguments.from, arguments.seeds_each) {
                     Hunted::Caught { seed, runs, violation } => {
                         caught.fetch_add(1, Ordering::Relaxed);
-                        println!("{name}: caught at seed {seed} by {} after {runs} seeds: {}", violation.law, first_line(&violation.what));
+                        println!(
+                            "{name}: caught at seed {seed} by {} after {runs} seeds: {}",
+                            violation.law,
+                            first_line(&violation.what)
+                        );
                     }
                     Hunted::Survived => {
                         survived.fetch_add(1, Ordering::Relaxed);
@@ -159,7 +175,10 @@ fn first_line(text: &str) -> String {
 }
 
 /// The only clock of the simulation: for the rate that is printed.
-#[allow(clippy::disallowed_methods, reason = "measures the run itself; nothing simulated sees it")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "measures the run itself; nothing simulated sees it"
+)]
 fn now() -> Instant {
     Instant::now()
 }

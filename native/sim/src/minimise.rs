@@ -4,7 +4,10 @@ use crate::runner::{run_plan, Options, Outcome, Plan, Verdict};
 
 /// The shortest failing plan that was found within `tries` runs, with its run.
 pub fn minimise(plan: &Plan, options: &Options, tries: usize) -> (Plan, Outcome) {
-    let options = Options { trace: true, ..*options };
+    let options = Options {
+        trace: true,
+        ..*options
+    };
     let mut best = plan.clone();
     let mut outcome = run_plan(&best, &options);
     let mut left = tries;

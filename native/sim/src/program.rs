@@ -14,56 +14,128 @@ pub const MAX_ENTRY: u32 = 40 << 10;
 
 /// One step. Topics and cursors are numbers.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the fields say what they are; `permille` picks a place between two bounds")]
+#[allow(
+    missing_docs,
+    reason = "the fields say what they are; `permille` picks a place between two bounds"
+)]
 pub enum Step {
     /// A writable open: the first, a take-over, or after a deletion.
-    Open { topic: usize, create: bool, properties: u64 },
+    Open {
+        topic: usize,
+        create: bool,
+        properties: u64,
+    },
     /// A look with a handle that claims nothing.
-    Look { topic: usize },
+    Look {
+        topic: usize,
+    },
     /// Appends that are not waited for.
-    Append { topic: usize, sizes: Vec<u32> },
+    Append {
+        topic: usize,
+        sizes: Vec<u32>,
+    },
     /// After a failed append.
-    Resume { topic: usize },
+    Resume {
+        topic: usize,
+    },
     /// Everything asked for is waited for.
     Settle,
     /// Virtual time passes.
-    Pause { micros: u64 },
+    Pause {
+        micros: u64,
+    },
     /// A read that may go on beside the next steps.
-    Read { topic: usize, permille: u64, entries: u32, bytes: u64, wait: bool },
+    Read {
+        topic: usize,
+        permille: u64,
+        entries: u32,
+        bytes: u64,
+        wait: bool,
+    },
     /// Everything is read and compared.
-    ReadAll { topic: usize },
+    ReadAll {
+        topic: usize,
+    },
     /// Waits for an entry that may never come.
-    WaitPast { topic: usize, more: u64 },
+    WaitPast {
+        topic: usize,
+        more: u64,
+    },
     /// A cursor is created or moved.
-    Persist { topic: usize, cursor: usize, wait: bool },
+    Persist {
+        topic: usize,
+        cursor: usize,
+        wait: bool,
+    },
     /// A cursor is deleted.
-    DeleteCursor { topic: usize, cursor: usize },
-    Trim { topic: usize, permille: u64, wait: bool },
-    Truncate { topic: usize },
-    Terminate { topic: usize },
-    SetProperties { topic: usize },
+    DeleteCursor {
+        topic: usize,
+        cursor: usize,
+    },
+    Trim {
+        topic: usize,
+        permille: u64,
+        wait: bool,
+    },
+    Truncate {
+        topic: usize,
+    },
+    Terminate {
+        topic: usize,
+    },
+    SetProperties {
+        topic: usize,
+    },
     /// A handle is closed.
-    Close { topic: usize },
-    Delete { topic: usize },
+    Close {
+        topic: usize,
+    },
+    Delete {
+        topic: usize,
+    },
     /// An owner of an old epoch asks the journal for changes.
-    Stale { topic: usize },
+    Stale {
+        topic: usize,
+    },
     /// The head of an ACTIVE topic is taken away behind the engine's back.
-    Behead { topic: usize },
+    Behead {
+        topic: usize,
+    },
     Checkpoint,
     /// The power fails in the middle of a coming mutation of the disk, perhaps again during the recovery from that.
-    Crash { after: u64, again: Option<u64>, look: bool },
+    Crash {
+        after: u64,
+        again: Option<u64>,
+        look: bool,
+    },
     /// The process ends here.
-    Kill { look: bool },
+    Kill {
+        look: bool,
+    },
     /// The engine is closed and opened.
     Restart,
-    DiskFault { operation: Operation, after: u64, times: u64, kind: ErrorKind },
-    BrokerFault { nth: u64, fault: Fault },
-    BrokerReads { fail: bool },
-    BrokerDelay { micros: u64 },
+    DiskFault {
+        operation: Operation,
+        after: u64,
+        times: u64,
+        kind: ErrorKind,
+    },
+    BrokerFault {
+        nth: u64,
+        fault: Fault,
+    },
+    BrokerReads {
+        fail: bool,
+    },
+    BrokerDelay {
+        micros: u64,
+    },
     /// What the broker's store had held back arrives.
     Arrive,
     /// The disk shrinks to this much free space.
-    Shrink { free: u64 },
+    Shrink {
+        free: u64,
+    },
     Grow,
     /// One bit of a file flips while the engine is down.
     Flip,
@@ -93,8 +165,6 @@ pub struct Setup {
     pub group_bytes: usize,
     /// Free bytes that are kept.
     pub reserve_bytes: u64,
-    /// Bytes of caches and buffers.
-    pub memory_limit: u64,
 }
 
 /// A whole program.
@@ -136,7 +206,12 @@ impl Program {
         };
         // Damage is judged most sharply when nothing else may excuse an error.
         let mood = match mood.damage {
-            true => Mood { disk: false, broker: false, space: false, ..mood },
+            true => Mood {
+                disk: false,
+                broker: false,
+                space: false,
+                ..mood
+            },
             false => mood,
         };
         let setup = Setup {
@@ -145,22 +220,34 @@ impl Program {
             checkpoint_dirty: 8 << random.below(5),
             group_bytes: (8 << 10) << random.below(4),
             reserve_bytes: if mood.space { 512 << 10 } else { 0 },
-            memory_limit: (64 << 10) << random.below(6),
         };
         let topics = 1 + usize::try_from(random.below(3)).unwrap_or(0);
         let count = 15 + random.below(45);
         let mut items = Vec::new();
         for topic in 0..topics {
-            let step = Step::Open { topic, create: true, properties: random.below(3) };
+            let step = Step::Open {
+                topic,
+                create: true,
+                properties: random.below(3),
+            };
             items.push(step);
         }
         while (items.len() as u64) < count {
             let topic = usize::try_from(random.below(topics as u64)).unwrap_or(0);
             items.push(step(&random, &mood, topic));
         }
-        let number = |(number, step)| Item { number, step, salt: random.next_u64() };
+        let number = |(number, step)| Item {
+            number,
+            step,
+            salt: random.next_u64(),
+        };
         let items = items.into_iter().enumerate().map(number).collect();
-        Program { seed, setup, topics, items }
+        Program {
+            seed,
+            setup,
+            topics,
+            items,
+        }
     }
 }
 
@@ -170,12 +257,21 @@ fn step(random: &SimRandom, mood: &Mood, topic: usize) -> Step {
     let wait = random.chance(60);
     loop {
         let step = match random.below(100) {
-            0..=5 => Step::Open { topic, create: random.chance(80), properties: random.below(3) },
+            0..=5 => Step::Open {
+                topic,
+                create: random.chance(80),
+                properties: random.below(3),
+            },
             6..=7 => Step::Look { topic },
-            8..=33 => Step::Append { topic, sizes: sizes(random, mood) },
+            8..=33 => Step::Append {
+                topic,
+                sizes: sizes(random, mood),
+            },
             34 => Step::Resume { topic },
             35..=39 => Step::Settle,
-            40..=43 => Step::Pause { micros: 1 << random.below(17) },
+            40..=43 => Step::Pause {
+                micros: 1 << random.below(17),
+            },
             44..=50 => Step::Read {
                 topic,
                 permille,
@@ -184,7 +280,10 @@ fn step(random: &SimRandom, mood: &Mood, topic: usize) -> Step {
                 wait,
             },
             51 => Step::ReadAll { topic },
-            52 => Step::WaitPast { topic, more: random.below(4) },
+            52 => Step::WaitPast {
+                topic,
+                more: random.below(4),
+            },
             53..=61 => Step::Persist { topic, cursor, wait },
             62 => Step::DeleteCursor { topic, cursor },
             63..=67 => Step::Trim { topic, permille, wait },
@@ -201,17 +300,25 @@ fn step(random: &SimRandom, mood: &Mood, topic: usize) -> Step {
                 again: random.chance(35).then(|| random.below(30)),
                 look: random.chance(80),
             },
-            83..=84 if mood.crashes => Step::Kill { look: random.chance(80) },
+            83..=84 if mood.crashes => Step::Kill {
+                look: random.chance(80),
+            },
             85..=86 => Step::Restart,
             87..=89 if mood.disk => disk_fault(random),
             90..=92 if mood.broker => Step::BrokerFault {
                 nth: 1 + random.below(3),
                 fault: [Fault::Refuse, Fault::LoseAnswer, Fault::Late][usize::try_from(random.below(3)).unwrap_or(0)],
             },
-            93 if mood.broker => Step::BrokerReads { fail: random.chance(50) },
-            94 if mood.broker => Step::BrokerDelay { micros: random.below(3) * 700 },
+            93 if mood.broker => Step::BrokerReads {
+                fail: random.chance(50),
+            },
+            94 if mood.broker => Step::BrokerDelay {
+                micros: random.below(3) * 700,
+            },
             95 if mood.broker => Step::Arrive,
-            96 if mood.space => Step::Shrink { free: random.below(700 << 10) },
+            96 if mood.space => Step::Shrink {
+                free: random.below(700 << 10),
+            },
             97 if mood.space => Step::Grow,
             98..=99 if mood.damage => Step::Flip,
             _ => continue,
@@ -221,7 +328,11 @@ fn step(random: &SimRandom, mood: &Mood, topic: usize) -> Step {
 }
 
 fn sizes(random: &SimRandom, mood: &Mood) -> Vec<u32> {
-    let count = if random.chance(70) { 1 + random.below(4) } else { 1 + random.below(24) };
+    let count = if random.chance(70) {
+        1 + random.below(4)
+    } else {
+        1 + random.below(24)
+    };
     let size = |_| match random.below(100) {
         0..=4 => 0,
         5..=9 => random.below(8),
@@ -230,7 +341,10 @@ fn sizes(random: &SimRandom, mood: &Mood) -> Vec<u32> {
         _ if mood.large => u64::from(MAX_ENTRY) - random.below(3),
         _ => random.below(20_000),
     };
-    (0..count).map(size).map(|size| u32::try_from(size).unwrap_or(0)).collect()
+    (0..count)
+        .map(size)
+        .map(|size| u32::try_from(size).unwrap_or(0))
+        .collect()
 }
 
 fn disk_fault(random: &SimRandom) -> Step {

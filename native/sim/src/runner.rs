@@ -107,7 +107,11 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
 
 /// Runs a plan.
 pub fn run_plan(plan: &Plan, options: &Options) -> Outcome {
-    let mut trace = if options.trace { Trace::default() } else { Trace::silent() };
+    let mut trace = if options.trace {
+        Trace::default()
+    } else {
+        Trace::silent()
+    };
     let mut step = None;
     mutant::switch(options.mutant);
     let result = listen(|| match plan {
@@ -161,7 +165,11 @@ pub(crate) fn swallowed() -> Result<(), Violation> {
 
 fn panicked() -> Option<Violation> {
     let message = HEARD.with(|heard| heard.borrow_mut().as_mut().and_then(Option::take))?;
-    let law = if message.contains("starts at") || message.contains("not the next one") { Law::L4 } else { Law::L17 };
+    let law = if message.contains("starts at") || message.contains("not the next one") {
+        Law::L4
+    } else {
+        Law::L17
+    };
     Some(Violation {
         law,
         what: format!("a panic: {message}"),

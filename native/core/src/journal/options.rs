@@ -30,7 +30,7 @@ pub struct Options {
     pub checkpoint_dirty: usize,
     /// Idle time after which the last frame is proven by a marker.
     pub marker_delay: Duration,
-    /// Bytes of RocksDB's block cache.
+    /// Bytes of RocksDB: cached blocks, and the write buffers that are charged to them.
     pub metadata_cache_bytes: usize,
 }
 

@@ -26,6 +26,7 @@ use super::state::StateTable;
 use crate::commit::HeadChange;
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
+use crate::mutant::{active, Mutant};
 use crate::record::Key;
 use crate::types::StreamId;
 
@@ -150,12 +151,17 @@ impl Replay<'_> {
             };
             if let Some(frame) = &found {
                 let bytes = scan.bytes(self.index, self.position.offset, frame)?;
-                if frame.body_is_intact(&bytes) {
+                let mut unproven = || Ok::<_, Error>(scan.later(self.index, self.position.offset, wanted)?.is_none());
+                if active(Mutant::DropUnprovenFrame) && unproven()? {
+                    return Ok(());
+                }
+                if frame.body_is_intact(&bytes) || active(Mutant::TrustUnverifiedFrame) {
                     self.accept(scan, frame, bytes);
                     continue;
                 }
             }
-            let Some(later) = scan.later(self.index, self.position.offset, wanted)? else {
+            let later = scan.later(self.index, self.position.offset, wanted)?;
+            let Some(later) = later.filter(|_| !active(Mutant::DamageIsTornTail)) else {
                 return Ok(());
             };
             match found {
@@ -254,7 +260,7 @@ impl Replay<'_> {
                     .head(*stream)
                     .and_then(Option::as_ref)
                     .ok_or("a commit onto a stream without a head")?;
-                if head.version.next() != Some(*makes) {
+                if head.version.next() != Some(*makes) && !active(Mutant::ReplayOntoWrongVersion) {
                     return Err(format!(
                         "a commit that makes version {makes} onto version {}",
                         head.version
@@ -274,6 +280,14 @@ impl Replay<'_> {
             Descriptor::Change { stream, makes } => {
                 self.load(applied, *stream)?;
                 let change = delta::decode(part).ok_or("a head change that makes no sense")?;
+                let lost = match change {
+                    HeadChange::Delete { .. } => active(Mutant::LoseDeleteOnReplay),
+                    HeadChange::Terminate { .. } => active(Mutant::LoseTerminateOnReplay),
+                    _ => false,
+                };
+                if lost {
+                    return Ok(());
+                }
                 applied.change(*stream, &change, *makes).map_err(|e| e.to_string())
             }
             Descriptor::Write {
@@ -311,7 +325,7 @@ impl Replay<'_> {
                 .map(|found| found.version),
         };
         let show = |version: Option<Version>| version.map_or("none".to_owned(), |version| version.0.to_string());
-        match found == onto {
+        match found == onto || active(Mutant::ReplayOntoWrongVersion) {
             true => Ok(()),
             false => Err(format!(
                 "a write of key {key} onto version {}, the key has {}",
@@ -323,8 +337,17 @@ impl Replay<'_> {
 
     /// Goes to a later frame. When frames are missing in between, whom they concern is refused.
     fn jump(&mut self, scan: &Scan, later: &Later) {
-        let (segment, position) = (self.position.segment, self.position.offset);
         let (wanted, found) = (self.position.sequence, later.frame.header.sequence);
+        let next_segment = scan.segments().get(later.index).map(|open| open.sequence);
+        let (segment, position) = match next_segment {
+            // Frames follow each other without a hole: a single one that is missing before this one stands at the very start.
+            Some(next)
+                if found == wanted.saturating_add(1) && later.index != self.index && later.position > HEADER_BYTES =>
+            {
+                (next, HEADER_BYTES)
+            }
+            _ => (self.position.segment, self.position.offset),
+        };
         let damage = |detail: String| Damage {
             segment,
             position,
@@ -343,7 +366,7 @@ impl Replay<'_> {
             self.state.mark_damaged(None, damage(detail));
         }
         self.index = later.index;
-        self.position.segment = scan.segments().get(later.index).map_or(segment, |open| open.sequence);
+        self.position.segment = next_segment.unwrap_or(self.position.segment);
         self.position.offset = later.position;
         self.position.sequence = found;
     }
@@ -366,7 +389,7 @@ impl Replay<'_> {
                     .header
                     .map_or(open.length.max(HEADER_BYTES), |header| header.length),
             };
-            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.written_end(index, end)? == end;
+            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.behind(index, end)?.end == end;
             if open.length < whole && !blank {
                 return Err(Error::Corrupt {
                     what: "the journal".into(),
@@ -382,7 +405,7 @@ impl Replay<'_> {
     }
 
     fn secure_last(&self) -> Result<()> {
-        let Some(last) = &self.last else {
+        let Some(last) = self.last.as_ref().filter(|_| !active(Mutant::SkipTailRewrite)) else {
             return Ok(());
         };
         let place = || self.segments.place(last.sequence, last.position);
@@ -402,7 +425,7 @@ impl Replay<'_> {
         if let Some(open) = scan.segments().get(self.index) {
             if self.position.offset > HEADER_BYTES {
                 next_segment = open.sequence.saturating_add(1);
-                previous_length = scan.written_end(self.index, self.position.offset.min(open.length))?;
+                previous_length = scan.behind(self.index, self.position.offset.min(open.length))?.end;
                 shorten = previous_length < open.length;
             } else {
                 previous_length = open.header.map_or(0, |header| header.previous_length);

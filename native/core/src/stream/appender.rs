@@ -11,10 +11,12 @@ use bytes::Bytes;
 use parking_lot::ReentrantMutex;
 use tokio::sync::Notify;
 
+use super::marks::Marks;
 use crate::cache::{Account, StreamTail};
 use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
 use crate::env::BoxFuture;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// The writing side of one open stream. Only handles of one owner epoch share it.
@@ -26,6 +28,7 @@ pub(super) struct Appender {
     cell: Arc<HeadCell>,
     memory: Arc<Account>,
     cached: Arc<StreamTail>,
+    marks: Arc<Marks>,
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
     tail: ReentrantMutex<RefCell<Tail>>,
@@ -57,6 +60,7 @@ impl Appender {
         cell: Arc<HeadCell>,
         memory: Arc<Account>,
         cached: Arc<StreamTail>,
+        marks: Arc<Marks>,
     ) -> Appender {
         let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
@@ -74,6 +78,7 @@ impl Appender {
             cell,
             memory,
             cached,
+            marks,
             tail,
             all_answered: Notify::new(),
         }
@@ -154,12 +159,16 @@ impl Appender {
                 reason,
             });
         }
+        let behind = tail.next;
         tail.next = self
             .cell
             .with(|head| head.map(|head| head.end))
             .ok_or_else(|| Error::NotFound {
                 what: format!("stream {}", self.stream),
             })?;
+        if active(Mutant::ResumeBehindGap) {
+            tail.next = behind;
+        }
         tail.refusing = None;
         Ok(())
     }
@@ -206,9 +215,11 @@ impl Appender {
 
     /// Books one outcome; gives the one to hand on. What failed behind a failure carries the first reason.
     fn settle(&self, entry: Bytes, outcome: AppendOutcome) -> AppendOutcome {
-        if let AppendOutcome::Committed { offset, .. } = outcome {
+        if let AppendOutcome::Committed { offset, append_millis } = outcome {
+            let bytes = entry.len() as u64;
             // The cache comes first: whoever hears of the commit finds the entry there.
             self.cached.push(offset, entry);
+            self.marks.committed(offset, bytes, append_millis);
         }
         let tail = self.tail.lock();
         let mut tail = tail.borrow_mut();

@@ -50,7 +50,10 @@ impl CursorModel {
     /// Whether the cursor exists, if that is certain.
     pub fn exists(&self) -> Option<bool> {
         let certain = self.open.is_empty();
-        match (self.possible.iter().all(Option::is_some), self.possible.iter().all(Option::is_none)) {
+        match (
+            self.possible.iter().all(Option::is_some),
+            self.possible.iter().all(Option::is_none),
+        ) {
             (true, _) if certain => Some(true),
             (_, true) if certain => Some(false),
             _ => None,
@@ -91,11 +94,18 @@ impl CursorModel {
     fn judge(&mut self, wish: &Wish, how: Ended) -> Check {
         match how {
             Ended::Done => {
-                let after: Vec<_> = self.possible.iter().filter_map(|state| apply(wish, state).ok()).collect();
+                let after: Vec<_> = self
+                    .possible
+                    .iter()
+                    .filter_map(|state| apply(wish, state).ok())
+                    .collect();
                 if after.is_empty() {
                     return broken(
                         Law::L15,
-                        format!("{wish:?} was answered as done, which no possible state allows: {:?}", self.possible),
+                        format!(
+                            "{wish:?} was answered as done, which no possible state allows: {:?}",
+                            self.possible
+                        ),
                     );
                 }
                 self.possible = after;
@@ -105,14 +115,21 @@ impl CursorModel {
                 if !self.possible.iter().any(fitting) {
                     return broken(
                         Law::L15,
-                        format!("{wish:?} was refused as {code:?}, which no possible state explains: {:?}", self.possible),
+                        format!(
+                            "{wish:?} was refused as {code:?}, which no possible state explains: {:?}",
+                            self.possible
+                        ),
                     );
                 }
                 self.possible.retain(fitting);
             }
             Ended::Nothing => {}
             Ended::InDoubt => {
-                let after: Vec<_> = self.possible.iter().filter_map(|state| apply(wish, state).ok()).collect();
+                let after: Vec<_> = self
+                    .possible
+                    .iter()
+                    .filter_map(|state| apply(wish, state).ok())
+                    .collect();
                 self.possible.extend(after);
             }
         }
@@ -252,8 +269,14 @@ mod tests {
         cursor.died().unwrap();
         assert!(cursor.observe("c", Some(&state(4))).is_err());
         cursor.observe("c", Some(&state(5))).unwrap();
-        assert!(cursor.observe("c", Some(&state(3))).is_err(), "decided by the look before");
+        assert!(
+            cursor.observe("c", Some(&state(3))).is_err(),
+            "decided by the look before"
+        );
         cursor.asked(3, Wish::Delete);
-        assert_eq!(cursor.ended(3, Ended::Refused(ErrorCode::NotFound)).unwrap_err().law, Law::L15);
+        assert_eq!(
+            cursor.ended(3, Ended::Refused(ErrorCode::NotFound)).unwrap_err().law,
+            Law::L15
+        );
     }
 }

@@ -83,12 +83,18 @@ impl StreamModel {
             return broken(Law::L6, format!("request {op} was answered twice"));
         };
         holds(offset == attempt.offset, Law::L4, || {
-            format!("an append that was given offset {} was acknowledged at {offset}", attempt.offset)
+            format!(
+                "an append that was given offset {} was acknowledged at {offset}",
+                attempt.offset
+            )
         })?;
         match self.known.insert(offset, attempt.entry) {
             Some(other) if other != attempt.entry => broken(
                 Law::L4,
-                format!("offset {offset} was acknowledged for attempt {}, and holds attempt {}", attempt.entry.id, other.id),
+                format!(
+                    "offset {offset} was acknowledged for attempt {}, and holds attempt {}",
+                    attempt.entry.id, other.id
+                ),
             ),
             _ => Ok(()),
         }
@@ -120,7 +126,10 @@ impl StreamModel {
                 )
             });
         }
-        let open = self.attempts.values().find(|open| open.offset == offset && open.entry.is(bytes));
+        let open = self
+            .attempts
+            .values()
+            .find(|open| open.offset == offset && open.entry.is(bytes));
         match open {
             Some(open) => {
                 self.known.insert(offset, open.entry);
@@ -128,7 +137,10 @@ impl StreamModel {
             }
             None => broken(
                 Law::L6,
-                format!("{} bytes were read at offset {offset}, which no open attempt put there", bytes.len()),
+                format!(
+                    "{} bytes were read at offset {offset}, which no open attempt put there",
+                    bytes.len()
+                ),
             ),
         }
     }
@@ -150,9 +162,14 @@ impl StreamModel {
     }
 
     fn check_trim(&self, trim: u64) -> Check {
-        holds(trim >= self.trim, Law::L1, || format!("the trim offset went back from {} to {trim}", self.trim))?;
+        holds(trim >= self.trim, Law::L1, || {
+            format!("the trim offset went back from {} to {trim}", self.trim)
+        })?;
         holds(trim <= self.possible_trim(), Law::L16, || {
-            format!("the trim offset is {trim}, nobody asked for more than {}", self.possible_trim())
+            format!(
+                "the trim offset is {trim}, nobody asked for more than {}",
+                self.possible_trim()
+            )
         })
     }
 
@@ -172,7 +189,9 @@ impl StreamModel {
             format!("terminated at {end}, {} entries were acknowledged", self.known_end())
         })?;
         let before = *self.terminated.get_or_insert(end);
-        holds(before == end, Law::L4, || format!("terminated at {before}, now at {end}"))
+        holds(before == end, Law::L4, || {
+            format!("terminated at {before}, now at {end}")
+        })
     }
 
     /// New properties were asked for.
@@ -203,10 +222,16 @@ impl StreamModel {
     pub fn check_state(&self, state: &StreamState) -> Check {
         let (trim, end) = (state.trim.get(), state.end.get());
         holds(end >= self.known_end(), Law::L1, || {
-            format!("the stream ends at {end}, {} entries were acknowledged or read", self.known_end())
+            format!(
+                "the stream ends at {end}, {} entries were acknowledged or read",
+                self.known_end()
+            )
         })?;
         holds(end <= self.possible_end(), Law::L4, || {
-            format!("the stream ends at {end}, at most {} entries were appended", self.possible_end())
+            format!(
+                "the stream ends at {end}, at most {} entries were appended",
+                self.possible_end()
+            )
         })?;
         self.check_trim(trim)?;
         holds(trim <= end && state.entries == end - trim, Law::L4, || {

@@ -144,7 +144,12 @@ impl World {
         })
     }
 
-    fn start<T: 'static>(&mut self, op: Op, future: BoxFuture<T>, answer: impl FnOnce(T) -> Answer + Send + 'static) -> u64 {
+    fn start<T: 'static>(
+        &mut self,
+        op: Op,
+        future: BoxFuture<T>,
+        answer: impl FnOnce(T) -> Answer + Send + 'static,
+    ) -> u64 {
         let number = self.number();
         self.ops.insert(number, op);
         let inbox = self.inbox.clone();
@@ -161,7 +166,11 @@ impl World {
     }
 
     fn pause(&mut self, micros: u64) -> Done {
-        let sleep = self.machine.executor.clock().sleep(std::time::Duration::from_micros(micros));
+        let sleep = self
+            .machine
+            .executor
+            .clock()
+            .sleep(std::time::Duration::from_micros(micros));
         self.drive("a pause", sleep)?;
         self.drain()
     }

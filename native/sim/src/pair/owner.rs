@@ -65,14 +65,16 @@ impl World {
         let name = format!("owner-{}", self.owners.len());
         let mine = log.clone();
         let opening = async move {
-            let cell = mine.load(STREAM).await?.ok_or_else(|| Error::NotFound { what: "the stream".into() })?;
+            let cell = mine.load(STREAM).await?.ok_or_else(|| Error::NotFound {
+                what: "the stream".into(),
+            })?;
             let parts = Parts {
                 name: "public/default/persistent/t".into(),
                 stream: STREAM,
                 cell,
                 log: mine,
                 env,
-                caches: Caches::new(Budget::new(64 << 10, 8 << 20, 1 << 20)),
+                caches: Caches::new(Budget::new(64 << 20, 8 << 20, 1 << 20)?),
                 max_entry: 1 << 20,
             };
             Stream::take_over(parts, &name).await
@@ -95,15 +97,20 @@ impl World {
         self.drain()?;
         let state = stream.state();
         let epoch = stream.owner_epoch().map_or(0, |epoch| epoch.get());
-        self.trace.line(|| format!("  take-over: epoch {epoch} offsets {}..{}", state.trim, state.end));
-        holds(epoch > self.model.epoch, Law::L5, || format!("epoch {epoch}, {} was given out before", self.model.epoch))?;
+        self.trace
+            .line(|| format!("  take-over: epoch {epoch} offsets {}..{}", state.trim, state.end));
+        holds(epoch > self.model.epoch, Law::L5, || {
+            format!("epoch {epoch}, {} was given out before", self.model.epoch)
+        })?;
         self.model.check_state(&state)?;
         self.model.epoch = epoch;
         for cursor in self.model.cursors.values_mut() {
             cursor.died()?;
         }
         for found in &cursors {
-            holds(self.model.cursors.contains_key(&found.name), Law::L15, || format!("cursor {} was never created", found.name))?;
+            holds(self.model.cursors.contains_key(&found.name), Law::L15, || {
+                format!("cursor {} was never created", found.name)
+            })?;
         }
         for (name, cursor) in &mut self.model.cursors {
             let found = cursors.iter().find(|found| found.name == *name);
@@ -174,7 +181,10 @@ impl Slow {
         self.clock.sleep(Duration::from_micros(micros))
     }
 
-    fn far<T: Send + 'static>(&self, ask: impl FnOnce(&Faulty<MemoryStore>) -> BoxFuture<T> + Send + 'static) -> BoxFuture<Option<T>> {
+    fn far<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Faulty<MemoryStore>) -> BoxFuture<T> + Send + 'static,
+    ) -> BoxFuture<Option<T>> {
         let (there, back) = (self.way(), self.way());
         let store = self.store.clone();
         let (send, receive) = oneshot::channel();

@@ -9,26 +9,62 @@ use nereus_core::metadata::faults::Fault;
 #[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Step {
     /// Appends; `each` is waited for before the next.
-    Append { old: bool, sizes: Vec<u32>, each: bool },
-    Resume { old: bool },
+    Append {
+        old: bool,
+        sizes: Vec<u32>,
+        each: bool,
+    },
+    Resume {
+        old: bool,
+    },
     /// Everything that living owners were asked for is waited for, so long.
-    Settle { millis: u64 },
-    Pause { micros: u64 },
+    Settle {
+        millis: u64,
+    },
+    Pause {
+        micros: u64,
+    },
     /// A new owner while the present one goes on.
     TakeOver,
-    Read { old: bool, permille: u64 },
-    Trim { old: bool, permille: u64 },
-    Terminate { old: bool },
-    Persist { old: bool, cursor: usize },
+    Read {
+        old: bool,
+        permille: u64,
+    },
+    Trim {
+        old: bool,
+        permille: u64,
+    },
+    Terminate {
+        old: bool,
+    },
+    Persist {
+        old: bool,
+        cursor: usize,
+    },
     /// The `nth` coming write of an owner goes wrong.
-    Fault { old: bool, nth: u64, fault: Fault },
-    Reads { old: bool, fail: bool },
+    Fault {
+        old: bool,
+        nth: u64,
+        fault: Fault,
+    },
+    Reads {
+        old: bool,
+        fail: bool,
+    },
     /// What was held back arrives.
-    Arrive { old: bool },
+    Arrive {
+        old: bool,
+    },
     /// The present owner dies after so many more writes, and another one takes over.
-    Die { writes: u64 },
-    Delay { micros: u64 },
-    RefuseWal { refuse: bool },
+    Die {
+        writes: u64,
+    },
+    Delay {
+        micros: u64,
+    },
+    RefuseWal {
+        refuse: bool,
+    },
 }
 
 /// A step with its dice.
@@ -78,12 +114,18 @@ fn step(random: &SimRandom, faults: bool) -> Step {
             0..=34 => {
                 let each = random.chance(40);
                 let count = 1 + random.below(if each { 14 } else { 8 });
-                let sizes = (0..count).map(|_| u32::try_from(random.below(300)).unwrap_or(0)).collect();
+                let sizes = (0..count)
+                    .map(|_| u32::try_from(random.below(300)).unwrap_or(0))
+                    .collect();
                 Step::Append { old, sizes, each }
             }
             35..=38 => Step::Resume { old },
-            39..=46 => Step::Settle { millis: 1 << random.below(15) },
-            47..=50 => Step::Pause { micros: 1 << random.below(16) },
+            39..=46 => Step::Settle {
+                millis: 1 << random.below(15),
+            },
+            47..=50 => Step::Pause {
+                micros: 1 << random.below(16),
+            },
             51..=57 => Step::TakeOver,
             58..=64 => Step::Read { old, permille },
             65..=69 => Step::Trim { old, permille },
@@ -98,11 +140,20 @@ fn step(random: &SimRandom, faults: bool) -> Step {
                 fault: [Fault::Refuse, Fault::LoseAnswer, Fault::LoseAnswer, Fault::Late]
                     [usize::try_from(random.below(4)).unwrap_or(0)],
             },
-            89 if faults => Step::Reads { old, fail: random.chance(40) },
+            89 if faults => Step::Reads {
+                old,
+                fail: random.chance(40),
+            },
             90..=92 if faults => Step::Arrive { old },
-            93..=94 => Step::Die { writes: random.below(4) },
-            95..=97 => Step::Delay { micros: random.below(4) * 900 },
-            98..=99 if faults => Step::RefuseWal { refuse: random.chance(40) },
+            93..=94 => Step::Die {
+                writes: random.below(4),
+            },
+            95..=97 => Step::Delay {
+                micros: random.below(4) * 900,
+            },
+            98..=99 if faults => Step::RefuseWal {
+                refuse: random.chance(40),
+            },
             _ => continue,
         };
         return step;

@@ -83,8 +83,15 @@ impl World {
             self.drive("late writes", async move { faults.arrive().await })?;
         }
         if !self.settle(PATIENCE)? {
-            let open = self.ops.iter().find(|(_, op)| !self.owners[op.owner].dead).map(|(number, _)| *number);
-            return broken(Law::Liveness, format!("request {open:?} is not settled, and the store behaves"));
+            let open = self
+                .ops
+                .iter()
+                .find(|(_, op)| !self.owners[op.owner].dead)
+                .map(|(number, _)| *number);
+            return broken(
+                Law::Liveness,
+                format!("request {open:?} is not settled, and the store behaves"),
+            );
         }
         let quiet = self.trouble.clone();
         self.trouble = Default::default();
@@ -107,7 +114,10 @@ impl World {
             self.resume(at)?;
         }
         for length in sizes {
-            let entry = Entry { id: self.number(), length: *length };
+            let entry = Entry {
+                id: self.number(),
+                length: *length,
+            };
             let number = self.number();
             let inbox = self.inbox.clone();
             let reply = move |outcome| inbox.push(number, Answer::Append(outcome));
@@ -116,7 +126,8 @@ impl World {
             match appended {
                 Ok(offset) => {
                     let offset = offset.get();
-                    self.trace.line(|| format!("  {what}: {length} bytes get offset {offset}"));
+                    self.trace
+                        .line(|| format!("  {what}: {length} bytes get offset {offset}"));
                     let owner = &mut self.owners[at];
                     let expected = owner.next;
                     owner.next = offset + 1;
@@ -125,7 +136,9 @@ impl World {
                     let op = Op::new(at, owner.fenced, ask);
                     self.ops.insert(number, op);
                     self.model.asked(number, offset, entry);
-                    holds(offset == expected, Law::L4, || format!("{what}: offset {offset}, {expected} is the next"))?;
+                    holds(offset == expected, Law::L4, || {
+                        format!("{what}: offset {offset}, {expected} is the next")
+                    })?;
                 }
                 Err(error) => {
                     self.trace.line(|| format!("  {what}: refused, {:?}", error.code()));
@@ -144,7 +157,8 @@ impl World {
         self.drain()?;
         let owner = &mut self.owners[at];
         let resumed = owner.stream.resume();
-        self.trace.line(|| format!("  resume of owner {at}: {:?}", resumed.as_ref().err().map(Error::code)));
+        self.trace
+            .line(|| format!("  resume of owner {at}: {:?}", resumed.as_ref().err().map(Error::code)));
         match resumed {
             Ok(()) if owner.failed => {
                 owner.failed = false;
@@ -184,14 +198,19 @@ impl World {
         if self.owners[at].dead {
             return Ok(());
         }
-        let (end, possible, fenced) = (self.model.known_end(), self.model.possible_end(), self.owners[at].fenced);
+        let (end, possible, fenced) = (
+            self.model.known_end(),
+            self.model.possible_end(),
+            self.owners[at].fenced,
+        );
         let asked = ((end + 1) * permille / 1000).min(possible);
         if !fenced {
             self.model.trim_asked(asked);
         }
         let future = self.owners[at].stream.trim(Offset::new(asked));
         let number = self.start(Op::new(at, fenced, Ask::Trim { asked, end }), future, Answer::Offset);
-        self.trace.line(|| format!("  request {number}: trim to {asked} of {end}"));
+        self.trace
+            .line(|| format!("  request {number}: trim to {asked} of {end}"));
         Ok(())
     }
 
@@ -210,7 +229,10 @@ impl World {
 
     fn persist(&mut self, at: usize, cursor: usize) -> Done {
         let name = format!("c{cursor}");
-        let busy = self.ops.values().any(|op| matches!(&op.ask, Ask::Cursor { name: other } if *other == name));
+        let busy = self
+            .ops
+            .values()
+            .any(|op| matches!(&op.ask, Ask::Cursor { name: other } if *other == name));
         if self.owners[at].dead || busy {
             return Ok(());
         }
@@ -226,8 +248,13 @@ impl World {
             pages: Vec::new(),
         };
         let future = self.owners[at].stream.persist_cursor(update.clone());
-        let number = self.start(Op::new(at, fenced, Ask::Cursor { name: name.clone() }), future, Answer::Unit);
-        self.trace.line(|| format!("  request {number} of owner {at}: {name} to {}", update.mark_delete_end));
+        let number = self.start(
+            Op::new(at, fenced, Ask::Cursor { name: name.clone() }),
+            future,
+            Answer::Unit,
+        );
+        self.trace
+            .line(|| format!("  request {number} of owner {at}: {name} to {}", update.mark_delete_end));
         let wish = Wish::Update(update);
         self.ghosts.extend(apply(&wish, &None).ok().flatten());
         if !fenced {
@@ -250,9 +277,13 @@ impl World {
             };
             match self.drive("a read of everything", stream.read(request))? {
                 Ok(batch) => {
-                    holds(!batch.entries.is_empty(), Law::L11, || format!("nothing at {next}, the end is {}", state.end))?;
+                    holds(!batch.entries.is_empty(), Law::L11, || {
+                        format!("nothing at {next}, the end is {}", state.end)
+                    })?;
                     for entry in &batch.entries {
-                        holds(entry.offset.get() == next, Law::L4, || format!("{} after {next}", entry.offset))?;
+                        holds(entry.offset.get() == next, Law::L4, || {
+                            format!("{} after {next}", entry.offset)
+                        })?;
                         self.model.observe(next, &entry.entry)?;
                         next += 1;
                     }
@@ -275,19 +306,27 @@ impl World {
             (Ask::Append { offset, .. }, Answer::Append(outcome)) => {
                 self.trace.line(|| match &outcome {
                     AppendOutcome::Committed { offset, .. } => format!("  {what}: committed at {offset}"),
-                    AppendOutcome::NotCommitted(error) => format!("  {what} at {offset}: not committed, {:?}", error.code()),
+                    AppendOutcome::NotCommitted(error) => {
+                        format!("  {what} at {offset}: not committed, {:?}", error.code())
+                    }
                     AppendOutcome::Unknown(error) => format!("  {what} at {offset}: unknown, {:?}", error.code()),
                 });
                 let owner = &mut self.owners[at];
                 let committed = matches!(outcome, AppendOutcome::Committed { .. });
                 let first = owner.queue.pop_front();
-                holds(first == Some(number), Law::L4, || format!("{what}: answered out of order"))?;
-                holds(!(committed && owner.failed), Law::L4, || format!("{what}: committed behind a failure"))?;
+                holds(first == Some(number), Law::L4, || {
+                    format!("{what}: answered out of order")
+                })?;
+                holds(!(committed && owner.failed), Law::L4, || {
+                    format!("{what}: committed behind a failure")
+                })?;
                 allowed.suspended = owner.failed;
                 owner.failed |= !committed;
                 match outcome {
                     AppendOutcome::Committed { offset, .. } => {
-                        holds(!op.fenced, Law::L5, || format!("{what}: a superseded owner's append was committed"))?;
+                        holds(!op.fenced, Law::L5, || {
+                            format!("{what}: a superseded owner's append was committed")
+                        })?;
                         self.model.committed(number, offset.get())
                     }
                     AppendOutcome::NotCommitted(error) => {
@@ -308,9 +347,13 @@ impl World {
                             format!("{what}: nothing at {start}, {end} entries are there")
                         })?;
                         let trimmed = newest && start < trim && start + 1 < end && !batch.entries.is_empty();
-                        holds(!trimmed, Law::L11, || format!("{what}: {start} was read, {trim} is trimmed"))?;
+                        holds(!trimmed, Law::L11, || {
+                            format!("{what}: {start} was read, {trim} is trimmed")
+                        })?;
                         for (next, entry) in (start..).zip(&batch.entries) {
-                            holds(entry.offset.get() == next, Law::L4, || format!("{what}: {} at {next}", entry.offset))?;
+                            holds(entry.offset.get() == next, Law::L4, || {
+                                format!("{what}: {} at {next}", entry.offset)
+                            })?;
                             self.model.observe(next, &entry.entry)?;
                         }
                         Ok(())
@@ -324,7 +367,9 @@ impl World {
             (Ask::Trim { asked, end }, Answer::Offset(result)) => match result {
                 Ok(trim) if op.fenced || op.overtaken => {
                     let law = if op.fenced { Law::L5 } else { Law::L16 };
-                    holds(trim.get() <= self.model.possible_trim(), law, || format!("{what}: trimmed to {trim}"))
+                    holds(trim.get() <= self.model.possible_trim(), law, || {
+                        format!("{what}: trimmed to {trim}")
+                    })
                 }
                 Ok(trim) => self.model.trimmed(asked, end, trim.get()),
                 Err(error) => check(&self.trouble, &error, &allowed, &what),
@@ -342,7 +387,8 @@ impl World {
                 Err(error) => check(&self.trouble, &error, &allowed, &what),
             },
             (Ask::Cursor { name }, Answer::Unit(result)) => {
-                self.trace.line(|| format!("  {what}: {name} {:?}", result.as_ref().err().map(Error::code)));
+                self.trace
+                    .line(|| format!("  {what}: {name} {:?}", result.as_ref().err().map(Error::code)));
                 let cursor = self.model.cursors.entry(name.clone()).or_default();
                 if op.fenced {
                     return match result {

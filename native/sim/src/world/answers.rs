@@ -77,7 +77,9 @@ impl World {
                 };
                 match result {
                     Ok(()) => {
-                        holds(!fenced, Law::L5, || format!("{what}: a fenced owner changed properties"))?;
+                        holds(!fenced, Law::L5, || {
+                            format!("{what}: a fenced owner changed properties")
+                        })?;
                         model.properties_stored(&all);
                     }
                     Err(_) if dark => {}
@@ -86,8 +88,17 @@ impl World {
                 Ok(())
             }
             (Ask::Cursor { name, fenced }, Answer::Unit(result)) => {
-                self.trace.line(|| format!("  {what}: cursor {name} {}", shown(&result)));
-                self.cursor_answered(number, &op_of(topic, life, handle), &name, fenced, result, dark, &allowed)
+                self.trace
+                    .line(|| format!("  {what}: cursor {name} {}", shown(&result)));
+                self.cursor_answered(
+                    number,
+                    &op_of(topic, life, handle),
+                    &name,
+                    fenced,
+                    result,
+                    dark,
+                    &allowed,
+                )
             }
             (Ask::WaitPast { .. }, Answer::Waited) => Ok(()),
             _ => {
@@ -134,7 +145,9 @@ impl World {
         };
         match outcome {
             AppendOutcome::Committed { offset, .. } => {
-                holds(!asked_fenced, Law::L5, || format!("{what}: a fenced owner's append was committed"))?;
+                holds(!asked_fenced, Law::L5, || {
+                    format!("{what}: a fenced owner's append was committed")
+                })?;
                 model.committed(number, offset.get())?;
             }
             _ if dark => {}
@@ -149,7 +162,10 @@ impl World {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one answer with what was true when it was asked for")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one answer with what was true when it was asked for"
+    )]
     pub(super) fn read_answered(
         &mut self,
         what: &str,
@@ -185,7 +201,10 @@ impl World {
             }
             Err(Error::OffsetTrimmed { .. }) => {
                 holds(start < model.possible_trim(), Law::L1, || {
-                    format!("{what}: offset {start} is said to be trimmed, nobody asked for more than {}", model.possible_trim())
+                    format!(
+                        "{what}: offset {start} is said to be trimmed, nobody asked for more than {}",
+                        model.possible_trim()
+                    )
                 })?;
                 Ok(())
             }
@@ -193,7 +212,10 @@ impl World {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one answer with what was true when it was asked for")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one answer with what was true when it was asked for"
+    )]
     fn cursor_answered(
         &mut self,
         number: u64,
@@ -213,12 +235,16 @@ impl World {
         let what = format!("request {number} on cursor {name} of topic {topic}");
         match result {
             Ok(()) => {
-                holds(!asked_fenced, Law::L5, || format!("{what}: a fenced owner changed a cursor"))?;
+                holds(!asked_fenced, Law::L5, || {
+                    format!("{what}: a fenced owner changed a cursor")
+                })?;
                 cursor.ended(number, Ended::Done)?;
             }
             Err(_) if dark => cursor.ended(number, Ended::InDoubt)?,
             // A stream that is gone answers the same.
-            Err(Error::NotFound { .. } | Error::Closed { .. }) if allowed.gone => cursor.ended(number, Ended::InDoubt)?,
+            Err(Error::NotFound { .. } | Error::Closed { .. }) if allowed.gone => {
+                cursor.ended(number, Ended::InDoubt)?
+            }
             Err(error @ (Error::NotFound { .. } | Error::AlreadyExists { .. })) => {
                 cursor.ended(number, Ended::Refused(error.code()))?;
             }
@@ -248,14 +274,22 @@ fn check_shape(what: &str, request: &ReadRequest, batch: &ReadBatch) -> Check {
     let mut next = request.start.get();
     let mut bytes = 0u64;
     for entry in &batch.entries {
-        holds(entry.offset.get() == next, Law::L4, || format!("{what}: {} after {next}", entry.offset))?;
+        holds(entry.offset.get() == next, Law::L4, || {
+            format!("{what}: {} after {next}", entry.offset)
+        })?;
         next += 1;
         bytes += entry.entry.len() as u64;
     }
     let count = batch.entries.len() as u64;
-    holds(count <= u64::from(request.max_entries), Law::L11, || format!("{what}: {count} entries"))?;
-    holds(count <= 1 || bytes <= request.max_bytes, Law::L11, || format!("{what}: {bytes} bytes in {count} entries"))?;
-    holds(count == 0 || Offset::new(next) <= request.up_to, Law::L11, || format!("{what}: past the bound"))
+    holds(count <= u64::from(request.max_entries), Law::L11, || {
+        format!("{what}: {count} entries")
+    })?;
+    holds(count <= 1 || bytes <= request.max_bytes, Law::L11, || {
+        format!("{what}: {bytes} bytes in {count} entries")
+    })?;
+    holds(count == 0 || Offset::new(next) <= request.up_to, Law::L11, || {
+        format!("{what}: past the bound")
+    })
 }
 
 impl Op {

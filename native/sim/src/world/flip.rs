@@ -44,7 +44,14 @@ impl World {
         self.die(End::Kill)?;
         if let Some(target) = self.target() {
             let bit = self.dice.below(8);
-            self.trace.line(|| format!("  bit {bit} of byte {} of {} flips: {}", target.byte, target.path.display(), target.what));
+            self.trace.line(|| {
+                format!(
+                    "  bit {bit} of byte {} of {} flips: {}",
+                    target.byte,
+                    target.path.display(),
+                    target.what
+                )
+            });
             self.machine.disk.tamper(&target.path, |bytes| {
                 if let Some(byte) = bytes.get_mut(target.byte) {
                     *byte ^= 1 << bit;
@@ -52,7 +59,11 @@ impl World {
             });
             self.flips += 1;
             // The damage of a second one may meet that of the first.
-            let concern = if self.flips > 1 { Concern::Everything } else { target.concern };
+            let concern = if self.flips > 1 {
+                Concern::Everything
+            } else {
+                target.concern
+            };
             self.trouble.damage = Some(concern);
         }
         self.boot(None, true)
@@ -60,23 +71,44 @@ impl World {
 
     fn target(&mut self) -> Option<Target> {
         let paths = self.machine.disk.paths();
-        let segments: Vec<PathBuf> = paths.into_iter().filter(|path| path.extension().is_some_and(|e| e == "seg")).collect();
+        let segments: Vec<PathBuf> = paths
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "seg"))
+            .collect();
         // Mostly the newest ones.
-        let back = if self.dice.chance(60) { 0 } else { self.dice.below(segments.len() as u64) };
+        let back = if self.dice.chance(60) {
+            0
+        } else {
+            self.dice.below(segments.len() as u64)
+        };
         let at = segments.len().checked_sub(1 + usize::try_from(back).unwrap_or(0))?;
         let path = segments.get(at)?.clone();
         let content = self.machine.disk.content(&path)?;
         if self.dice.chance(6) {
             let byte = usize::try_from(self.dice.below(content.len() as u64)).unwrap_or(0);
-            return Some(Target { path, byte, concern: Concern::Everything, what: "anywhere" });
+            return Some(Target {
+                path,
+                byte,
+                concern: Concern::Everything,
+                what: "anywhere",
+            });
         }
         let frames = frames(&content);
-        let from_end = if self.dice.chance(50) { self.dice.below(4) } else { self.dice.below(frames.len() as u64) };
+        let from_end = if self.dice.chance(50) {
+            self.dice.below(4)
+        } else {
+            self.dice.below(frames.len() as u64)
+        };
         let chosen = frames.len().checked_sub(1 + usize::try_from(from_end).unwrap_or(0))?;
         let (position, frame) = frames.get(chosen)?;
         let (low, high, concern, what) = self.place(frame);
         let byte = position + low + usize::try_from(self.dice.below((high - low) as u64)).unwrap_or(0);
-        Some(Target { path, byte, concern, what })
+        Some(Target {
+            path,
+            byte,
+            concern,
+            what,
+        })
     }
 
     /// A part of a frame: its bytes from and to, whom it concerns.
@@ -91,7 +123,12 @@ impl World {
             }
             None => {
                 let concern = streams(frame.scopes().into_iter());
-                (0, frame.head_bytes.min(frame.total_bytes), concern, "the head of a frame")
+                (
+                    0,
+                    frame.head_bytes.min(frame.total_bytes),
+                    concern,
+                    "the head of a frame",
+                )
             }
         }
     }
@@ -117,7 +154,10 @@ fn frames(content: &[u8]) -> Vec<(usize, Frame)> {
         let Ok(sizes) = frame::sizes(block, left) else {
             break;
         };
-        let Some(frame) = content.get(at..at + sizes.head.max(BLOCK)).and_then(|head| Frame::decode(head).ok()) else {
+        let Some(frame) = content
+            .get(at..at + sizes.head.max(BLOCK))
+            .and_then(|head| Frame::decode(head).ok())
+        else {
             break;
         };
         at += frame.total_bytes;

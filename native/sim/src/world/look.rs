@@ -60,7 +60,10 @@ impl World {
                 self.check_life(topic, &opened.stream, &opened.description, &moving)
             }
             (Ok(_), Presence::Headless) => {
-                broken(Law::L13, format!("{what}: an ACTIVE binding without a head is shown as a topic"))?;
+                broken(
+                    Law::L13,
+                    format!("{what}: an ACTIVE binding without a head is shown as a topic"),
+                )?;
                 Ok(())
             }
             (Err(Error::NotFound { .. }), Presence::Absent) => Ok(()),
@@ -95,22 +98,32 @@ impl World {
         let Some(number) = self.topics[topic].life.as_ref().map(|life| life.number) else {
             return Ok(());
         };
-        let busy = self.ops.values().any(|op| op.of(topic, number) && !matches!(op.ask, Ask::WaitPast { .. } | Ask::Read { .. }));
+        let busy = self
+            .ops
+            .values()
+            .any(|op| op.of(topic, number) && !matches!(op.ask, Ask::WaitPast { .. } | Ask::Read { .. }));
         self.drain()?;
         let Some(life) = self.topics[topic].life.as_ref() else {
             return Ok(());
         };
-        holds(life.stream == stream.id() && life.incarnation == description.incarnation, Law::L13, || {
-            format!(
-                "{what}: incarnation {} of stream {}, now it is {} of {}",
-                life.incarnation,
-                life.stream,
-                description.incarnation,
-                stream.id()
-            )
-        })?;
+        holds(
+            life.stream == stream.id() && life.incarnation == description.incarnation,
+            Law::L13,
+            || {
+                format!(
+                    "{what}: incarnation {} of stream {}, now it is {} of {}",
+                    life.incarnation,
+                    life.stream,
+                    description.incarnation,
+                    stream.id()
+                )
+            },
+        )?;
         holds(life.projection == description.projection, Law::L7, || {
-            format!("{what}: ledgers {:?}, now {:?}", life.projection, description.projection)
+            format!(
+                "{what}: ledgers {:?}, now {:?}",
+                life.projection, description.projection
+            )
         })?;
         life.model.check_state(&description.state)?;
         life.model.check_properties(&description.properties)?;
@@ -138,7 +151,9 @@ impl World {
         };
         let found: BTreeMap<&str, &CursorState> = found.iter().map(|state| (state.name.as_str(), state)).collect();
         for name in found.keys() {
-            holds(model.cursors.contains_key(*name), Law::L15, || format!("cursor {name} was never created"))?;
+            holds(model.cursors.contains_key(*name), Law::L15, || {
+                format!("cursor {name} was never created")
+            })?;
         }
         for (name, cursor) in &mut model.cursors {
             if cursor.open() == 0 && !moving.contains(name) {
@@ -150,7 +165,11 @@ impl World {
 
     /// Reads every entry that is not trimmed.
     pub(super) fn read_all(&mut self, topic: usize, stream: &Stream) -> Done {
-        let Some((life, trim)) = self.topics[topic].life.as_ref().map(|life| (life.number, life.model.trim)) else {
+        let Some((life, trim)) = self.topics[topic]
+            .life
+            .as_ref()
+            .map(|life| (life.number, life.model.trim))
+        else {
             return Ok(());
         };
         let state = stream.state();
@@ -165,7 +184,11 @@ impl World {
             let request = ReadRequest {
                 view: ReadView::Committed,
                 start: Offset::new(next),
-                max_entries: if sharp { 1 } else { 1 + u32::try_from(self.dice.below(40)).unwrap_or(0) },
+                max_entries: if sharp {
+                    1
+                } else {
+                    1 + u32::try_from(self.dice.below(40)).unwrap_or(0)
+                },
                 max_bytes: 1 << self.dice.below(19),
                 up_to: Offset::MAX,
             };
@@ -173,7 +196,8 @@ impl World {
             self.drain()?;
             let what = format!("topic {topic} at {next}");
             let allowed = Allowed {
-                gone: self.topics[topic].maybe_gone || self.topics[topic].life.as_ref().is_none_or(|now| now.number != life),
+                gone: self.topics[topic].maybe_gone
+                    || self.topics[topic].life.as_ref().is_none_or(|now| now.number != life),
                 stream: Some(stream.id()),
                 ..Allowed::default()
             };
@@ -248,7 +272,10 @@ impl World {
             })?;
             match left {
                 Ok(None) => {}
-                Ok(Some(name)) => broken(Law::L13, format!("topic {topic} was deleted, and {name} of stream {stream} is there"))?,
+                Ok(Some(name)) => broken(
+                    Law::L13,
+                    format!("topic {topic} was deleted, and {name} of stream {stream} is there"),
+                )?,
                 Err(error) => check(&self.trouble, &error, &Allowed::default(), "a look at a deleted stream")?,
             }
         }

@@ -3,8 +3,8 @@
 //! Owns: [`World`], which runs the steps of a program, hears the answers and holds them against the model.
 //! Promises: every answer is judged, in the order in which it came; after a start and at the end everything is read.
 
-pub mod errors;
 mod answers;
+pub mod errors;
 mod flip;
 mod look;
 mod open;
@@ -62,13 +62,34 @@ enum Answer {
 
 /// What was asked, with what was true then.
 enum Ask {
-    Append { offset: u64, fenced: bool },
-    Read { request: ReadRequest, trim: u64, end: u64 },
-    Trim { asked: u64, end: u64, fenced: bool },
-    Terminate { fenced: bool },
-    Properties { all: BTreeMap<String, String>, fenced: bool },
-    Cursor { name: String, fenced: bool },
-    WaitPast { offset: u64 },
+    Append {
+        offset: u64,
+        fenced: bool,
+    },
+    Read {
+        request: ReadRequest,
+        trim: u64,
+        end: u64,
+    },
+    Trim {
+        asked: u64,
+        end: u64,
+        fenced: bool,
+    },
+    Terminate {
+        fenced: bool,
+    },
+    Properties {
+        all: BTreeMap<String, String>,
+        fenced: bool,
+    },
+    Cursor {
+        name: String,
+        fenced: bool,
+    },
+    WaitPast {
+        offset: u64,
+    },
 }
 
 /// A request under way.
@@ -137,7 +158,7 @@ impl World {
             data_directory: DIRECTORY.into(),
             cluster_name: "cluster".into(),
             owner: "broker-1".into(),
-            memory_limit: self.setup.memory_limit,
+            memory_limit: 64 << 20,
             publish_buffer: 16 << 20,
             segment_bytes: self.setup.segment_bytes,
             max_entry: MAX_ENTRY,
@@ -163,7 +184,12 @@ impl World {
     }
 
     /// Lets `future` go on by itself; its answer comes in as that of a request.
-    fn start<T: 'static>(&mut self, op: Op, future: BoxFuture<T>, answer: impl FnOnce(T) -> Answer + Send + 'static) -> u64 {
+    fn start<T: 'static>(
+        &mut self,
+        op: Op,
+        future: BoxFuture<T>,
+        answer: impl FnOnce(T) -> Answer + Send + 'static,
+    ) -> u64 {
         let number = self.number();
         self.ops.insert(number, op);
         let inbox = self.inbox.clone();
@@ -184,7 +210,10 @@ impl World {
     fn settle(&mut self, what: &str, concerns: impl Fn(&Op) -> bool) -> Done {
         loop {
             self.drain()?;
-            let open = self.ops.iter().find(|(_, op)| !matches!(op.ask, Ask::WaitPast { .. }) && concerns(op));
+            let open = self
+                .ops
+                .iter()
+                .find(|(_, op)| !matches!(op.ask, Ask::WaitPast { .. }) && concerns(op));
             let Some((number, _)) = open else {
                 return Ok(());
             };
@@ -211,7 +240,11 @@ impl World {
     }
 
     fn pause(&mut self, micros: u64) -> Done {
-        let sleep = self.machine.executor.clock().sleep(std::time::Duration::from_micros(micros));
+        let sleep = self
+            .machine
+            .executor
+            .clock()
+            .sleep(std::time::Duration::from_micros(micros));
         self.drive("a pause", sleep)
     }
 
@@ -219,8 +252,9 @@ impl World {
     fn allowed(&mut self, topic: usize, life: u64, handle: u64) -> Allowed {
         let topic = &mut self.topics[topic];
         let current = topic.life.as_ref().is_some_and(|life_now| life_now.number == life);
-        let (fenced, closed, suspended) =
-            topic.handle(handle).map_or((true, true, true), |handle| (handle.fenced || handle.maybe_fenced, handle.closed, handle.failed));
+        let (fenced, closed, suspended) = topic.handle(handle).map_or((true, true, true), |handle| {
+            (handle.fenced || handle.maybe_fenced, handle.closed, handle.failed)
+        });
         Allowed {
             fenced,
             closed,
@@ -232,7 +266,10 @@ impl World {
     }
 
     fn entry(&mut self, length: u32) -> (Entry, Bytes) {
-        let entry = Entry { id: self.number(), length };
+        let entry = Entry {
+            id: self.number(),
+            length,
+        };
         (entry, entry.bytes())
     }
 

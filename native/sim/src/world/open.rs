@@ -49,10 +49,14 @@ impl World {
                 })?;
                 // Whatever an older handle was asked for before is answered now.
                 self.topics[topic].retire();
-                self.settle("after a take-over", |op| op.topic == topic && !matches!(op.ask, Ask::Read { .. }))?;
+                self.settle("after a take-over", |op| {
+                    op.topic == topic && !matches!(op.ask, Ask::Read { .. })
+                })?;
                 if self.is_new(topic, &opened.description) {
                     let free = presence == Presence::Absent || self.topics[topic].maybe_gone;
-                    holds(free, Law::L13, || format!("{what}: a new incarnation, the old one was not deleted"))?;
+                    holds(free, Law::L13, || {
+                        format!("{what}: a new incarnation, the old one was not deleted")
+                    })?;
                     self.born(topic, opened.stream.id(), &opened.description)?;
                 }
                 let epoch = opened.description.owner_epoch.get();
@@ -80,7 +84,11 @@ impl World {
                 });
                 Ok(())
             }
-            Err(Error::NotFound { .. }) if !create && (presence == Presence::Absent || self.topics[topic].maybe_gone) => Ok(()),
+            Err(Error::NotFound { .. })
+                if !create && (presence == Presence::Absent || self.topics[topic].maybe_gone) =>
+            {
+                Ok(())
+            }
             Err(Error::Corrupt { .. }) if presence == Presence::Headless => Ok(()),
             Err(Error::Corrupt { .. }) if self.topics[topic].maybe_gone && self.trouble.broker => Ok(()),
             Err(error) => {
@@ -118,19 +126,28 @@ impl World {
         })?;
         let first = description.projection.first.get();
         holds(first > known.highest_ledger, Law::L13, || {
-            format!("{what}: ledgers from {first}, a former life used them up to {}", known.highest_ledger)
+            format!(
+                "{what}: ledgers from {first}, a former life used them up to {}",
+                known.highest_ledger
+            )
         })?;
         let before = self.ledgers.range(..=first).next_back();
         holds(before.is_none_or(|(_, last)| *last < first), Law::L13, || {
             format!("{what}: ledger {first} is used by another topic")
         })?;
         self.ledgers.insert(first, first);
-        holds(!known.dead.contains(&stream), Law::L13, || format!("{what}: stream {stream} was deleted"))?;
-        holds(description.state.end == Offset::ZERO && description.cursors.is_empty(), Law::L13, || {
-            format!("{what}: a new life begins with {} entries", description.state.end)
+        holds(!known.dead.contains(&stream), Law::L13, || {
+            format!("{what}: stream {stream} was deleted")
         })?;
+        holds(
+            description.state.end == Offset::ZERO && description.cursors.is_empty(),
+            Law::L13,
+            || format!("{what}: a new life begins with {} entries", description.state.end),
+        )?;
         let asked = known.maybe_created.contains(&description.properties);
-        holds(asked, Law::L13, || format!("{what}: a new life with properties {:?}", description.properties))?;
+        holds(asked, Law::L13, || {
+            format!("{what}: a new life with properties {:?}", description.properties)
+        })?;
         let topic = &mut self.topics[topic];
         topic.lives += 1;
         topic.last_incarnation = incarnation;
@@ -165,7 +182,9 @@ impl World {
         let refused = self.topics[topic].refused;
         match deleted {
             Ok(()) => {
-                self.settle("after a deletion", |op| op.topic == topic && !matches!(op.ask, Ask::Read { .. }))?;
+                self.settle("after a deletion", |op| {
+                    op.topic == topic && !matches!(op.ask, Ask::Read { .. })
+                })?;
                 self.topics[topic].close_all();
                 self.topics[topic].retire();
                 let uncertain = !self.topics[topic].maybe_created.is_empty();
@@ -184,7 +203,9 @@ impl World {
                 holds(absent, Law::L13, || format!("{what}: it is said not to exist"))?;
                 Ok(())
             }
-            Err(Error::Corrupt { .. }) if presence == Presence::Headless || refused || (before && self.trouble.broker) => {
+            Err(Error::Corrupt { .. })
+                if presence == Presence::Headless || refused || (before && self.trouble.broker) =>
+            {
                 self.topics[topic].maybe_gone = before;
                 Ok(())
             }

@@ -27,7 +27,8 @@ impl World {
     pub(super) fn die(&mut self, end: End) -> Done {
         self.drain()?;
         self.inbox = Inbox::default();
-        self.trace.line(|| format!("  the process ends: {end:?}, {} requests under way", self.ops.len()));
+        self.trace
+            .line(|| format!("  the process ends: {end:?}, {} requests under way", self.ops.len()));
         let random = SimRandom::new(self.dice.next_u64());
         self.machine.executor.kill();
         self.engine = None;
@@ -53,7 +54,10 @@ impl World {
 
     /// After the power failed where a crash was armed, or at once.
     pub(super) fn reboot(&mut self) -> Done {
-        let Armed { again, look } = self.armed.take().unwrap_or(Armed { again: None, look: true });
+        let Armed { again, look } = self.armed.take().unwrap_or(Armed {
+            again: None,
+            look: true,
+        });
         self.die(End::Power)?;
         self.boot(again, look)
     }
@@ -106,7 +110,8 @@ impl World {
 
     /// A start was refused: rightly or not; then what was in the way is removed.
     fn start_failed(&mut self, error: &Error) -> Done {
-        self.trace.line(|| format!("  the engine does not start: {:?}", error.code()));
+        self.trace
+            .line(|| format!("  the engine does not start: {:?}", error.code()));
         if self.machine.disk.has_crashed() {
             return self.die(End::Power);
         }
@@ -136,7 +141,8 @@ impl World {
             }
             let closed = self.drive("the close of the engine", async move { engine.close().await })?;
             self.drain()?;
-            self.trace.line(|| format!("  closed: {:?}", closed.as_ref().err().map(Error::code)));
+            self.trace
+                .line(|| format!("  closed: {:?}", closed.as_ref().err().map(Error::code)));
             if let Err(error) = closed {
                 check(&self.trouble, &error, &Allowed::default(), "the close of the engine")?;
             }

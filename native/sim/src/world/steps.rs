@@ -84,7 +84,11 @@ impl World {
 
     fn perform(&mut self, step: &Step) -> Done {
         match step {
-            Step::Open { topic, create, properties } => self.open(*topic, *create, *properties),
+            Step::Open {
+                topic,
+                create,
+                properties,
+            } => self.open(*topic, *create, *properties),
             Step::Look { topic } => self.look(*topic),
             Step::Append { topic, sizes } => self.append(*topic, sizes),
             Step::Resume { topic } => self.resume(*topic),
@@ -94,7 +98,13 @@ impl World {
                 self.check_waits()
             }
             Step::Pause { micros } => self.pause(*micros),
-            Step::Read { topic, permille, entries, bytes, wait } => self.read(*topic, *permille, *entries, *bytes, *wait),
+            Step::Read {
+                topic,
+                permille,
+                entries,
+                bytes,
+                wait,
+            } => self.read(*topic, *permille, *entries, *bytes, *wait),
             Step::ReadAll { topic } => match self.handle(*topic).map(|(handle, _)| handle.stream.clone()) {
                 Some(stream) => self.read_all(*topic, &stream),
                 None => Ok(()),
@@ -115,7 +125,8 @@ impl World {
                     return Ok(());
                 };
                 let done = self.drive("a checkpoint", engine.journal().checkpoint())?;
-                self.trace.line(|| format!("  checkpoint: {:?}", done.as_ref().err().map(Error::code)));
+                self.trace
+                    .line(|| format!("  checkpoint: {:?}", done.as_ref().err().map(Error::code)));
                 match done {
                     Err(error) => Ok(check(&self.trouble, &error, &Default::default(), "a checkpoint")?),
                     Ok(()) => Ok(()),
@@ -123,7 +134,10 @@ impl World {
             }
             Step::Crash { after, again, look } => {
                 self.machine.disk.crash_in(*after);
-                self.armed = Some(Armed { again: *again, look: *look });
+                self.armed = Some(Armed {
+                    again: *again,
+                    look: *look,
+                });
                 Ok(())
             }
             Step::Kill { look } => {
@@ -131,7 +145,12 @@ impl World {
                 self.boot(None, *look)
             }
             Step::Restart => self.restart(),
-            Step::DiskFault { operation, after, times, kind } => {
+            Step::DiskFault {
+                operation,
+                after,
+                times,
+                kind,
+            } => {
                 self.trouble.disk = true;
                 self.machine.disk.fail(Fault {
                     operation: *operation,
@@ -202,7 +221,11 @@ impl World {
         for length in sizes {
             let (entry, bytes) = self.entry(*length);
             let known = &mut self.topics[topic];
-            let handle = if old { known.old.last_mut() } else { known.handle.as_mut() };
+            let handle = if old {
+                known.old.last_mut()
+            } else {
+                known.handle.as_mut()
+            };
             let Some(handle) = handle else {
                 return Ok(());
             };
@@ -215,9 +238,18 @@ impl World {
             match stream.append(bytes, 1, reply) {
                 Ok(offset) => {
                     let offset = offset.get();
-                    self.trace.line(|| format!("  {what}: {length} bytes get offset {offset}"));
+                    self.trace
+                        .line(|| format!("  {what}: {length} bytes get offset {offset}"));
                     let ask = Ask::Append { offset, fenced };
-                    self.ops.insert(number, Op { topic, life, handle: id, ask });
+                    self.ops.insert(
+                        number,
+                        Op {
+                            topic,
+                            life,
+                            handle: id,
+                            ask,
+                        },
+                    );
                     if let Some(model) = self.topics[topic].model(life) {
                         model.asked(number, offset, entry);
                     }
@@ -225,7 +257,9 @@ impl World {
                         handle.queue.push_back(number);
                         handle.next = offset + 1;
                     }
-                    holds(offset == expected || fenced, Law::L4, || format!("{what}: offset {offset}, {expected} is the next"))?;
+                    holds(offset == expected || fenced, Law::L4, || {
+                        format!("{what}: offset {offset}, {expected} is the next")
+                    })?;
                 }
                 Err(error) => {
                     self.trace.line(|| format!("  {what}: refused, {:?}", error.code()));
@@ -251,7 +285,8 @@ impl World {
             handle.failed = false;
             handle.next = end;
         }
-        self.trace.line(|| format!("  resume: {:?}", resumed.as_ref().err().map(Error::code)));
+        self.trace
+            .line(|| format!("  resume: {:?}", resumed.as_ref().err().map(Error::code)));
         if let Err(error) = resumed {
             let mut allowed = self.allowed(topic, life, id);
             allowed.suspended = pending;
@@ -266,7 +301,10 @@ impl World {
             return Ok(());
         };
         let (id, stream) = (handle.id, handle.stream.clone());
-        let Some((trim, end)) = self.topics[topic].model(life).map(|model| (model.trim, model.known_end())) else {
+        let Some((trim, end)) = self.topics[topic]
+            .model(life)
+            .map(|model| (model.trim, model.known_end()))
+        else {
             return Ok(());
         };
         // A little below the trim offset, and a little past the end.
@@ -277,10 +315,23 @@ impl World {
             start: Offset::new(start),
             max_entries: entries,
             max_bytes: bytes,
-            up_to: if self.dice.chance(20) { Offset::new(start + self.dice.below(6)) } else { Offset::MAX },
+            up_to: if self.dice.chance(20) {
+                Offset::new(start + self.dice.below(6))
+            } else {
+                Offset::MAX
+            },
         };
-        let op = Op { topic, life, handle: id, ask: Ask::Read { request, trim, end } };
-        let cached = if self.dice.chance(50) { stream.try_read_cached(&request) } else { None };
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::Read { request, trim, end },
+        };
+        let cached = if self.dice.chance(50) {
+            stream.try_read_cached(&request)
+        } else {
+            None
+        };
         let future: nereus_core::env::BoxFuture<_> = match cached {
             Some(answer) => Box::pin(std::future::ready(answer)),
             None => Box::pin(async move { stream.read(request).await }),
@@ -299,8 +350,17 @@ impl World {
         let (id, stream) = (handle.id, handle.stream.clone());
         let end = self.topics[topic].model(life).map_or(0, |model| model.known_end());
         let offset = (end + more).saturating_sub(1);
-        let op = Op { topic, life, handle: id, ask: Ask::WaitPast { offset } };
-        self.start(op, Box::pin(async move { stream.wait_past(Offset::new(offset)).await }), |()| Answer::Waited);
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::WaitPast { offset },
+        };
+        self.start(
+            op,
+            Box::pin(async move { stream.wait_past(Offset::new(offset)).await }),
+            |()| Answer::Waited,
+        );
         Ok(())
     }
 
@@ -322,7 +382,10 @@ impl World {
             };
             let due = model.known_end() > offset || model.terminated.is_some() || (allowed.closed && !allowed.fenced);
             holds(!due || allowed.gone, Law::Liveness, || {
-                format!("wait {number} for offset {offset} of topic {topic} goes on, {} entries are there", model.known_end())
+                format!(
+                    "wait {number} for offset {offset} of topic {topic} goes on, {} entries are there",
+                    model.known_end()
+                )
             })?;
         }
         Ok(())
@@ -352,9 +415,15 @@ impl World {
             Some(_) => stream.trim(Offset::new(asked)),
             None => stream.truncate(),
         };
-        let op = Op { topic, life, handle: id, ask: Ask::Trim { asked, end, fenced } };
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::Trim { asked, end, fenced },
+        };
         let number = self.start(op, future, Answer::Offset);
-        self.trace.line(|| format!("  request {number}: trim to {asked} of {end}"));
+        self.trace
+            .line(|| format!("  request {number}: trim to {asked} of {end}"));
         match wait {
             true => self.settle_one(number),
             false => Ok(()),
@@ -369,7 +438,12 @@ impl World {
         if let Some(model) = self.topics[topic].model(life) {
             model.terminate_asked();
         }
-        let op = Op { topic, life, handle: id, ask: Ask::Terminate { fenced } };
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::Terminate { fenced },
+        };
         let number = self.start(op, stream.terminate(), Answer::Offset);
         self.settle_one(number)
     }
@@ -384,7 +458,15 @@ impl World {
         if let Some(model) = self.topics[topic].model(life) {
             model.properties_asked(all.clone());
         }
-        let op = Op { topic, life, handle: id, ask: Ask::Properties { all: all.clone(), fenced } };
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::Properties {
+                all: all.clone(),
+                fenced,
+            },
+        };
         let number = self.start(op, stream.set_properties(all), Answer::Unit);
         self.settle_one(number)
     }
@@ -411,8 +493,14 @@ impl World {
             create,
             full: self.dice.chance(25),
             mark_delete_end: Offset::new(self.dice.below(end + 1)),
-            position_properties: self.dice.chance(30).then(|| BTreeMap::from([("n".to_owned(), self.next.cast_signed())])),
-            cursor_properties: self.dice.chance(15).then(|| BTreeMap::from([("s".to_owned(), format!("{}", self.next))])),
+            position_properties: self
+                .dice
+                .chance(30)
+                .then(|| BTreeMap::from([("n".to_owned(), self.next.cast_signed())])),
+            cursor_properties: self
+                .dice
+                .chance(15)
+                .then(|| BTreeMap::from([("s".to_owned(), format!("{}", self.next))])),
             pages: self.pages(),
         };
         self.cursor(topic, &name, Some(update), wait)
@@ -423,7 +511,11 @@ impl World {
         let numbers = [0u64, 1, 2, 7];
         let mut pages = Vec::new();
         let most = self.dice.below(4);
-        for number in numbers.iter().filter(|_| self.dice.chance(50)).take(usize::try_from(most).unwrap_or(0)) {
+        for number in numbers
+            .iter()
+            .filter(|_| self.dice.chance(50))
+            .take(usize::try_from(most).unwrap_or(0))
+        {
             let mut acked = RoaringBitmap::new();
             for _ in 0..self.dice.below(30) {
                 acked.insert(u32::try_from(self.dice.below(1 << 16)).unwrap_or(0));
@@ -435,7 +527,11 @@ impl World {
                     (u16::try_from(self.dice.below(1 << 16)).unwrap_or(0), words.collect())
                 })
                 .collect();
-            pages.push(AckPage { page_no: *number, acked: bitmap(&acked), batches });
+            pages.push(AckPage {
+                page_no: *number,
+                acked: bitmap(&acked),
+                batches,
+            });
         }
         pages
     }
@@ -445,11 +541,13 @@ impl World {
         let Some(life) = self.topics[topic].life.as_ref().map(|life| life.number) else {
             return Ok(());
         };
-        let busy = self.topics[topic].model(life).is_some_and(|model| {
-            model.cursors.get(name).is_some_and(|cursor| cursor.open() >= PERSISTS)
-        });
+        let busy = self.topics[topic]
+            .model(life)
+            .is_some_and(|model| model.cursors.get(name).is_some_and(|cursor| cursor.open() >= PERSISTS));
         if busy {
-            self.settle("a busy cursor", |op| op.topic == topic && matches!(op.ask, Ask::Cursor { .. }))?;
+            self.settle("a busy cursor", |op| {
+                op.topic == topic && matches!(op.ask, Ask::Cursor { .. })
+            })?;
         }
         let old = !self.topics[topic].old.is_empty() && self.dice.chance(10);
         let known = &mut self.topics[topic];
@@ -462,9 +560,18 @@ impl World {
             Some(update) => (stream.persist_cursor(update.clone()), Wish::Update(update)),
             None => (stream.delete_cursor(name), Wish::Delete),
         };
-        let op = Op { topic, life, handle: id, ask: Ask::Cursor { name: name.to_owned(), fenced } };
+        let op = Op {
+            topic,
+            life,
+            handle: id,
+            ask: Ask::Cursor {
+                name: name.to_owned(),
+                fenced,
+            },
+        };
         let number = self.start(op, future, Answer::Unit);
-        self.trace.line(|| format!("  request {number}: {name} {}", short(&wish)));
+        self.trace
+            .line(|| format!("  request {number}: {name} {}", short(&wish)));
         if let Some(model) = self.topics[topic].model(life) {
             model.cursors.entry(name.to_owned()).or_default().asked(number, wish);
         }
@@ -488,7 +595,9 @@ impl World {
         }
         self.drain()?;
         let open = self.topics[topic].handle(id).map_or(0, |handle| handle.queue.len());
-        holds(open == 0, Law::L6, || format!("topic {topic} is closed, {open} appends are not answered"))?;
+        holds(open == 0, Law::L6, || {
+            format!("topic {topic} is closed, {open} appends are not answered")
+        })?;
         self.settle("after a close", |op| op.handle == id)?;
         self.topics[topic].retire();
         Ok(())
@@ -500,7 +609,11 @@ impl World {
             return Ok(());
         };
         let known = &self.topics[topic];
-        let Some(life) = known.life.as_ref().filter(|_| known.presence == Presence::Live && !known.maybe_gone) else {
+        let Some(life) = known
+            .life
+            .as_ref()
+            .filter(|_| known.presence == Presence::Live && !known.maybe_gone)
+        else {
             return Ok(());
         };
         let (stream, current) = (life.stream, life.model.epoch);
@@ -524,7 +637,10 @@ impl World {
         let outcome = self.drive("an append of an old owner", heard)?;
         match outcome {
             Ok(AppendOutcome::Committed { offset, .. }) => {
-                broken(Law::L5, format!("an append of epoch {epoch} was committed at {offset}, the owner is {current}"))?;
+                broken(
+                    Law::L5,
+                    format!("an append of epoch {epoch} was committed at {offset}, the owner is {current}"),
+                )?;
             }
             Ok(AppendOutcome::NotCommitted(Error::Fenced { .. })) => {}
             Ok(AppendOutcome::NotCommitted(error) | AppendOutcome::Unknown(error)) => {
@@ -533,7 +649,11 @@ impl World {
             Err(_) => broken(Law::L6, "an append of an old owner was not answered")?,
         }
         let changes = [
-            HeadChange::Trim { epoch, before: Offset::new(end), trimmed_bytes: 0 },
+            HeadChange::Trim {
+                epoch,
+                before: Offset::new(end),
+                trimmed_bytes: 0,
+            },
             HeadChange::Terminate { epoch },
             HeadChange::Delete { epoch: Some(epoch) },
         ];
@@ -555,14 +675,23 @@ impl World {
             return Ok(());
         };
         let known = &self.topics[topic];
-        let Some(life) = known.life.as_ref().filter(|_| known.presence == Presence::Live && !known.maybe_gone) else {
+        let Some(life) = known
+            .life
+            .as_ref()
+            .filter(|_| known.presence == Presence::Live && !known.maybe_gone)
+        else {
             return Ok(());
         };
         let stream = life.stream;
-        self.settle("before a head is taken away", |op| op.topic == topic && !matches!(op.ask, Ask::Read { .. }))?;
+        self.settle("before a head is taken away", |op| {
+            op.topic == topic && !matches!(op.ask, Ask::Read { .. })
+        })?;
         // Whether it happens or not is not judged: a crash may come in between.
         let journal = engine.journal();
-        let gone = self.drive("a head is taken away", journal.change(stream, HeadChange::Delete { epoch: None }))?;
+        let gone = self.drive(
+            "a head is taken away",
+            journal.change(stream, HeadChange::Delete { epoch: None }),
+        )?;
         if gone.is_ok() {
             let known = &mut self.topics[topic];
             known.presence = Presence::Headless;

@@ -104,12 +104,18 @@ impl Topic {
 
     /// The handle with this number.
     pub fn handle(&mut self, id: u64) -> Option<&mut Handle> {
-        self.handle.iter_mut().chain(&mut self.old).find(|handle| handle.id == id)
+        self.handle
+            .iter_mut()
+            .chain(&mut self.old)
+            .find(|handle| handle.id == id)
     }
 
     /// The model of life `number`, while that is the present one.
     pub fn model(&mut self, number: u64) -> Option<&mut StreamModel> {
-        self.life.as_mut().filter(|life| life.number == number).map(|life| &mut life.model)
+        self.life
+            .as_mut()
+            .filter(|life| life.number == number)
+            .map(|life| &mut life.model)
     }
 
     /// A deletion closes every handle.
@@ -135,7 +141,10 @@ impl Topic {
         if let Some(life) = self.life.take() {
             self.dead.push(life.stream);
             let end = nereus_core::types::Offset::new(life.model.known_end());
-            let last = life.projection.position(end).map_or(u64::MAX, |(ledger, _)| ledger.get());
+            let last = life
+                .projection
+                .position(end)
+                .map_or(u64::MAX, |(ledger, _)| ledger.get());
             self.highest_ledger = self.highest_ledger.max(last);
         }
         self.presence = Presence::Absent;
