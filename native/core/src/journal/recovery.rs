@@ -146,7 +146,9 @@ impl Replay<'_> {
         loop {
             let wanted = self.position.sequence;
             let found = match scan.at(self.index, self.position.offset)? {
-                Found::Frame(frame) if frame.header.sequence == wanted || active(Mutant::AcceptStaleFrame) => Some(frame),
+                Found::Frame(frame) if frame.header.sequence == wanted || active(Mutant::AcceptStaleFrame) => {
+                    Some(frame)
+                }
                 _ => None,
             };
             if let Some(frame) = &found {
