@@ -1,0 +1,62 @@
+//! The corpus, and some thousand inputs from fixed seeds, with every change of the core.
+
+use std::alloc::System;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use cap::Cap;
+use nereus_fuzz::run::{self, Verdict};
+use nereus_fuzz::{corpus, targets};
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// One test at a time counts what is allocated.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+fn allocated() -> usize {
+    ALLOCATOR.total_allocated()
+}
+
+#[test]
+fn every_input_of_the_corpus_is_judged_and_every_target_has_some() {
+    let _counting = COUNTING.lock().unwrap();
+    let corpus = corpus::read(&corpus::directory()).unwrap();
+    let bytes: usize = corpus.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    assert!(bytes < 200 << 10, "the corpus has {bytes} bytes");
+    for (name, target, bytes) in &corpus {
+        let verdict = run::judge(target, bytes, Some(allocated));
+        assert!(!matches!(verdict, Verdict::Failed(_)), "{name}: {verdict:?}");
+        // The name says what was seen when it was written: a decoder that changes its mind is noticed.
+        assert_eq!(verdict == Verdict::Accepted, name.contains("-accepted-"), "{name}: {verdict:?}");
+    }
+    for target in targets::ALL {
+        assert!(corpus.iter().any(|(_, of, _)| of.name == target.name), "{}", target.name);
+    }
+}
+
+#[test]
+fn no_decoder_panics_allocates_without_bound_or_reads_what_it_cannot_write() {
+    let _counting = COUNTING.lock().unwrap();
+    let mut seen: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for seed in 0..6000 {
+        let (input, verdict) = run::seed(seed, Some(allocated));
+        match verdict {
+            Verdict::Accepted => seen.entry(input.target.name).or_default()[0] += 1,
+            Verdict::Refused => seen.entry(input.target.name).or_default()[1] += 1,
+            Verdict::Failed(broken) => panic!("seed {seed}, target {}: {broken}", input.target.name),
+        }
+    }
+    for target in targets::ALL {
+        let [accepted, refused] = seen.get(target.name).copied().unwrap_or_default();
+        assert!(accepted > 0 && refused > 0, "{}: {accepted} accepted, {refused} refused", target.name);
+    }
+}
+
+#[test]
+fn same_seed_gives_the_same_input() {
+    for seed in 0..300 {
+        let (a, b) = (run::input(seed), run::input(seed));
+        assert_eq!((a.target.name, a.kind, a.bytes), (b.target.name, b.kind, b.bytes));
+    }
+}
