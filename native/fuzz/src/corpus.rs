@@ -28,7 +28,10 @@ pub fn read(directory: &Path) -> io::Result<Vec<(String, &'static Target, Vec<u8
     }
     names.sort();
     let load = |name: String| {
-        let target = ALL.iter().copied().find(|target| name.split('-').next() == Some(target.name));
+        let target = ALL
+            .iter()
+            .copied()
+            .find(|target| name.split('-').next() == Some(target.name));
         let target = target.ok_or_else(|| io::Error::other(format!("{name} is of no target")))?;
         let bytes = fs::read(directory.join(&name))?;
         Ok((name, target, bytes))
@@ -46,16 +49,28 @@ pub fn keep(directory: &Path, seed: u64) -> io::Result<PathBuf> {
 pub fn write(directory: &Path) -> io::Result<usize> {
     let mut written = 0;
     for target in ALL {
-        let mut left = [(Kind::Valid, true, 1), (Kind::Mended, true, PER_VERDICT), (Kind::Mended, false, PER_VERDICT), (Kind::Damaged, false, 2)];
+        let mut left = [
+            (Kind::Valid, true, 1),
+            (Kind::Mended, true, PER_VERDICT),
+            (Kind::Mended, false, PER_VERDICT),
+            (Kind::Damaged, false, 2),
+        ];
         for seed in 0..200_000 {
             let (input, verdict) = run::seed(seed, None);
             let accepted = verdict == Verdict::Accepted;
             if input.target.name != target.name || input.bytes.len() > MOST_BYTES {
                 continue;
             }
-            if let Some((_, _, left)) = left.iter_mut().find(|(k, a, left)| (*k, *a) == (input.kind, accepted) && *left > 0) {
+            if let Some((_, _, left)) = left
+                .iter_mut()
+                .find(|(k, a, left)| (*k, *a) == (input.kind, accepted) && *left > 0)
+            {
                 *left -= 1;
-                let case = format!("{:?}-{}-{seed}", input.kind, if accepted { "accepted" } else { "refused" });
+                let case = format!(
+                    "{:?}-{}-{seed}",
+                    input.kind,
+                    if accepted { "accepted" } else { "refused" }
+                );
                 put(directory, target.name, &case.to_lowercase(), &input.bytes)?;
                 written += 1;
             }

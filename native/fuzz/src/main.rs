@@ -80,7 +80,10 @@ fn main() -> ExitCode {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a different start for every run; the run prints it")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a different start for every run; the run prints it"
+)]
 fn by_the_clock() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     // Leaves room for the seeds that follow.
@@ -89,7 +92,12 @@ fn by_the_clock() -> u64 {
 
 fn replay(seed: u64) -> ExitCode {
     let (input, verdict) = run::seed(seed, Some(allocated));
-    println!("seed {seed}: target {}, {:?}, {} bytes", input.target.name, input.kind, input.bytes.len());
+    println!(
+        "seed {seed}: target {}, {:?}, {} bytes",
+        input.target.name,
+        input.kind,
+        input.bytes.len()
+    );
     for row in input.bytes.chunks(32).take(64) {
         println!("  {}", row.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
@@ -127,7 +135,10 @@ fn alone(from: u64, inputs: u64) -> ExitCode {
             Verdict::Failed(broken) => {
                 failures += 1;
                 if failures <= SHOWN {
-                    println!("FAILED {}: {broken}; replay: nereus-fuzz --replay {seed}", input.target.name);
+                    println!(
+                        "FAILED {}: {broken}; replay: nereus-fuzz --replay {seed}",
+                        input.target.name
+                    );
                 }
             }
         }
@@ -145,7 +156,10 @@ fn alone(from: u64, inputs: u64) -> ExitCode {
 }
 
 /// Ends the process when one input does not end.
-#[allow(clippy::disallowed_methods, reason = "a watch over this process needs a real thread and a real clock")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a watch over this process needs a real thread and a real clock"
+)]
 fn watch() {
     thread::spawn(|| {
         let mut before = u64::MAX;
@@ -163,7 +177,10 @@ fn watch() {
 
 /// The inputs spread over processes; a process that dies is a failure.
 fn together(from: u64, inputs: u64, jobs: u64) -> ExitCode {
-    println!("fuzz: seeds {from} to {}", from.saturating_add(inputs).saturating_sub(1));
+    println!(
+        "fuzz: seeds {from} to {}",
+        from.saturating_add(inputs).saturating_sub(1)
+    );
     let mut children = Vec::new();
     for job in 0..jobs {
         let (first, last) = (inputs * job / jobs, inputs * (job + 1) / jobs);

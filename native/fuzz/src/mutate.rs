@@ -121,7 +121,7 @@ fn field(fields: &mut Vec<Field>, random: &mut Random, depth: u8) {
                     let length = random.index(20);
                     Value::Bytes(random.bytes(length))
                 }
-                _ => Value::Fixed32(random.next().to_be_bytes()[..4].try_into().unwrap_or_default()),
+                _ => Value::Fixed32(random.draw().to_be_bytes()[..4].try_into().unwrap_or_default()),
             };
             fields.insert(at.min(fields.len()), Field { tag, value });
         }
@@ -137,7 +137,7 @@ fn value(value: &mut Value, random: &mut Random, depth: u8) {
     match value {
         Value::Varint(number) => *number = random.edge(),
         Value::Fixed64(bytes) => *bytes = random.edge().to_le_bytes(),
-        Value::Fixed32(bytes) => bytes.copy_from_slice(&random.next().to_be_bytes()[..4]),
+        Value::Fixed32(bytes) => bytes.copy_from_slice(&random.draw().to_be_bytes()[..4]),
         Value::Bytes(inner) => match parse(inner) {
             Some(mut fields) if depth < 3 && random.chance(70) => {
                 field(&mut fields, random, depth + 1);
@@ -202,7 +202,9 @@ mod tests {
 
     #[test]
     fn protobuf_that_is_taken_apart_is_put_together_again() {
-        let body = [0x0a, 3, 0x08, 0x96, 0x01, 0x10, 0xac, 0x02, 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
+        let body = [
+            0x0a, 3, 0x08, 0x96, 0x01, 0x10, 0xac, 0x02, 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8,
+        ];
         let mut out = Vec::new();
         parse(&body).unwrap().iter().for_each(|field| field.write(&mut out));
         assert_eq!(out, body);

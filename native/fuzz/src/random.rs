@@ -8,11 +8,11 @@ impl Random {
     /// The numbers of `seed`; neighbouring seeds have nothing in common.
     pub fn new(seed: u64) -> Random {
         let mut random = Random(seed);
-        Random(random.next())
+        Random(random.draw())
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl Random {
 
     /// A number below `bound`; 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or(0)
+        self.draw().checked_rem(bound).unwrap_or(0)
     }
 
     /// An index into something of `length` items; 0 for none.
@@ -43,13 +43,13 @@ impl Random {
             2 => 1u64.checked_shl(self.below(64) as u32).unwrap_or(0).wrapping_sub(1),
             3 => u64::MAX.wrapping_sub(self.below(3)),
             4 => self.below(70_000),
-            _ => self.next(),
+            _ => self.draw(),
         }
     }
 
     /// So many bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
+        (0..length).map(|_| self.draw() as u8).collect()
     }
 
     /// A short text: letters, separators, a character of several bytes, a zero.

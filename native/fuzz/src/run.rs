@@ -88,7 +88,10 @@ pub fn judge(target: &Target, bytes: &[u8], allocated: Option<Allocated>) -> Ver
     let (before, started) = (count(), now());
     let result = catch_unwind(AssertUnwindSafe(|| (target.check)(bytes)));
     let (used, took) = (count().saturating_sub(before), started.elapsed());
-    let most = target.factor.saturating_mul(bytes.len()).saturating_add(target.constant);
+    let most = target
+        .factor
+        .saturating_mul(bytes.len())
+        .saturating_add(target.constant);
     match result {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();

@@ -5,8 +5,8 @@
 use bytes::Bytes;
 
 use super::layout::{
-    damage_key, damage_of, damage_value, key_of, meta_of, meta_value, record_key, record_value, use_key, use_of, use_value,
-    versioned, Damage, Meta, Position, META,
+    damage_key, damage_of, damage_value, key_of, meta_of, meta_value, record_key, record_value, use_key, use_of,
+    use_value, versioned, Damage, Meta, Position, META,
 };
 use crate::metadata::{Version, Versioned};
 use crate::record::Key;
@@ -41,7 +41,10 @@ pub fn samples(numbers: [u64; 5], text: &str) -> Vec<(Bytes, Bytes)> {
         (damage_key(Some(None)), damage_value(&damage)),
         (damage_key(Some(Some(stream))), damage_value(&damage)),
         (record_key(&Key::stream_head(stream)), record_value(&value)),
-        (record_key(&Key::trim_mark(stream, Offset::new(c))), record_value(&value)),
+        (
+            record_key(&Key::trim_mark(stream, Offset::new(c >> 16))),
+            record_value(&value),
+        ),
     ]
 }
 
@@ -67,7 +70,8 @@ pub fn stored(key: &[u8], value: &[u8]) -> Result<bool, String> {
             Some((scope, damage)) => {
                 let again = damage_of(&damage_key(scope), &damage_value(&damage));
                 // A text that is no UTF-8, or too long, is shown as well as it can be.
-                let known = again.is_some_and(|(s, d)| (s, d.segment, d.position) == (scope, damage.segment, damage.position));
+                let known =
+                    again.is_some_and(|(s, d)| (s, d.segment, d.position) == (scope, damage.segment, damage.position));
                 same("a damage", known)
             }
             None => Ok(false),

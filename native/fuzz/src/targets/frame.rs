@@ -16,7 +16,7 @@ pub const TARGET: Target = Target {
     weight: 2000,
     valid,
     twist,
-    mend,
+    mend: |input| mend(input),
     check,
     factor: 128,
     constant: 64 << 10,
@@ -49,7 +49,7 @@ fn valid(random: &mut Random) -> Vec<u8> {
         segment: random.edge(),
         sequence: random.edge(),
         durable_through: random.edge(),
-        run: random.next(),
+        run: random.draw(),
         time_millis: random.edge(),
     };
     encode(&header, random)
@@ -74,8 +74,8 @@ fn delta(random: &mut Random) -> (Descriptor, Part) {
                 count: entries.len() as u32,
                 bytes: entries.iter().map(|(entry, _)| entry.len() as u64).sum(),
                 messages: random.edge(),
-                previous: CommitId::new(u128::from(random.next())),
-                id: CommitId::new(u128::from(random.next())),
+                previous: CommitId::new(u128::from(random.draw())),
+                id: CommitId::new(u128::from(random.draw())),
                 makes: CommitVersion::new(random.edge()),
             };
             (descriptor, Part::Entries(entries))
@@ -126,7 +126,9 @@ fn change(random: &mut Random) -> HeadChange {
 
 /// Damage mostly to header and table, where all the decoding is.
 fn twist(input: &mut Vec<u8>, random: &mut Random) {
-    let end = Frame::decode(input).map_or(FIXED, |frame| frame.head_bytes).min(input.len());
+    let end = Frame::decode(input)
+        .map_or(FIXED, |frame| frame.head_bytes)
+        .min(input.len());
     if random.chance(75) {
         let mut front = input[..end].to_vec();
         mutate::bytes(&mut front, random);
@@ -141,7 +143,7 @@ fn twist(input: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// Makes the checksums right: of each part that the table names, of the body, of header and table.
-pub fn mend(input: &mut Vec<u8>) {
+pub fn mend(input: &mut [u8]) {
     mend_body(input);
     mend_head(input);
     let Ok(frame) = Frame::decode(input) else { return };
@@ -169,7 +171,9 @@ fn mend_body(input: &mut [u8]) {
 }
 
 fn mend_head(input: &mut [u8]) {
-    let Ok(sizes) = frame::sizes(input, u64::MAX) else { return };
+    let Ok(sizes) = frame::sizes(input, u64::MAX) else {
+        return;
+    };
     let (fixed, table) = (input.get(..FIXED - 4), input.get(FIXED..sizes.head));
     if let (Some(fixed), Some(table)) = (fixed, table) {
         let crc = crc32c::crc32c_append(crc32c::crc32c(fixed), table);
@@ -188,10 +192,16 @@ fn check(input: &[u8]) -> Result<bool, String> {
     let Ok(frame) = Frame::decode(input) else {
         return Ok(false);
     };
-    demand(frame.head_bytes <= input.len(), || "the head of a frame ends past its bytes".into())?;
-    demand(frame.head_bytes <= frame.total_bytes, || "a frame is shorter than its head".into())?;
+    demand(frame.head_bytes <= input.len(), || {
+        "the head of a frame ends past its bytes".into()
+    })?;
+    demand(frame.head_bytes <= frame.total_bytes, || {
+        "a frame is shorter than its head".into()
+    })?;
     let scopes = frame.scopes();
-    demand(scopes.windows(2).all(|pair| pair[0] < pair[1]), || "scopes are not ascending".into())?;
+    demand(scopes.windows(2).all(|pair| pair[0] < pair[1]), || {
+        "scopes are not ascending".into()
+    })?;
     for (descriptor, placed) in &frame.deltas {
         let part = placed.part(input);
         let _ = commit_of(descriptor, placed, &frame.header, u64::MAX);
@@ -234,6 +244,8 @@ fn check_change(input: &[u8]) -> Result<bool, String> {
         return Ok(false);
     };
     let again = encode_change(&change);
-    demand(again == input, || format!("{change:?} is read and written as other bytes"))?;
+    demand(again == input, || {
+        format!("{change:?} is read and written as other bytes")
+    })?;
     Ok(true)
 }

@@ -22,7 +22,7 @@ use crate::random::Random;
 
 pub const TARGET: Target = Target {
     name: "journal",
-    weight: 12,
+    weight: 50,
     valid: |_| Vec::new(),
     twist,
     mend: nothing,
@@ -60,7 +60,9 @@ fn stream(n: u64) -> StreamId {
 }
 
 fn entry(stream: u64, offset: u64) -> Bytes {
-    format!("{stream}/{offset};").repeat(1 + (offset as usize * 7) % 30).into()
+    format!("{stream}/{offset};")
+        .repeat(1 + (offset as usize * 7) % 30)
+        .into()
 }
 
 fn options() -> Options {
@@ -71,6 +73,7 @@ fn options() -> Options {
 }
 
 /// Made once: three streams, half of them behind a checkpoint, records of their own, a trim, a termination.
+#[allow(clippy::expect_used, reason = "a world without faults, the same every time")]
 fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -87,7 +90,9 @@ fn image() -> &'static Image {
             };
             executor.run(journal.change(stream(n), create)).expect("a new stream");
             let claim = HeadChange::Claim { owner: "fuzz".into() };
-            executor.run(journal.change(stream(n), claim)).expect("a stream that is there");
+            executor
+                .run(journal.change(stream(n), claim))
+                .expect("a stream that is there");
         }
         for offset in 0..ENTRIES {
             for n in 0..STREAMS {
@@ -116,6 +121,7 @@ fn image() -> &'static Image {
     })
 }
 
+#[allow(clippy::expect_used, reason = "a world without faults, the same every time")]
 fn append(executor: &mut Executor, journal: &Journal, n: u64, offset: u64) {
     let (reply, answer) = oneshot::channel();
     let entry = entry(n, offset);
@@ -132,11 +138,13 @@ fn append(executor: &mut Executor, journal: &Journal, n: u64, offset: u64) {
     assert!(matches!(outcome, AppendOutcome::Committed { .. }), "{outcome:?}");
 }
 
+#[allow(clippy::expect_used, reason = "a world without faults, the same every time")]
 fn write(executor: &mut Executor, journal: &Journal) {
     let record = StreamProperties {
         stream: stream(2),
         version: 1,
         properties: [("k".to_owned(), "v".to_owned())].into(),
+        ledger: String::new(),
     };
     let write = Write {
         key: record.key().expect("a stream has a key"),
@@ -152,7 +160,11 @@ fn twist(input: &mut Vec<u8>, random: &mut Random) {
         let operation = random.below(u64::from(OPERATIONS)) as u8;
         let block = position - position % BLOCK as u32;
         // Mostly where header and table are.
-        let at = if random.chance(60) { block + random.below(220) as u32 } else { position };
+        let at = if random.chance(60) {
+            block + random.below(220) as u32
+        } else {
+            position
+        };
         let argument = (random.edge() as u16).to_be_bytes();
         input.push(random.below(2) as u8);
         input.push(operation);
@@ -288,7 +300,9 @@ fn read(executor: &mut Executor, journal: &Journal, n: u64, nonsense: bool) -> R
     }
     if !nonsense {
         for (offset, bytes) in &found {
-            demand(*bytes == entry(n, *offset), || format!("stream {n}: offset {offset} holds other bytes (L12)"))?;
+            demand(*bytes == entry(n, *offset), || {
+                format!("stream {n}: offset {offset} holds other bytes (L12)")
+            })?;
         }
     }
     Ok(head.end == Offset::new(ENTRIES) && found.len() as u64 == ENTRIES)

@@ -26,7 +26,7 @@ pub fn any(random: &mut Random) -> Key {
     let offset = Offset::new(random.below(1 << 48));
     let view = [ReadView::Committed, ReadView::TopicCompacted][random.index(2)];
     let physical = match random.chance(50) {
-        true => PhysicalId::Segment(random.next()),
+        true => PhysicalId::Segment(random.draw()),
         false => PhysicalId::Object(name.clone()),
     };
     let target = TargetId {
@@ -34,11 +34,12 @@ pub fn any(random: &mut Random) -> Key {
         position: random.below(1 << 40),
         length: random.below(1 << 40).max(1),
     };
-    let named = match random.below(5) {
+    let named = match random.below(6) {
         0 => Key::binding(&name),
         1 => Key::cursor_root(s, &name),
-        2 => Key::cursor_page(s, &name, random.edge(), random.next() as u16, random.edge()),
-        3 => Key::quarantine(s, &target),
+        2 => Key::cursor_page(s, &name, random.edge(), random.draw() as u16, random.edge()),
+        3 => Key::cursor_index(s, &name, random.edge(), random.draw() as u16, random.edge()),
+        4 => Key::quarantine(s, &target),
         _ => Key::physical_root(&physical),
     };
     match random.below(12) {
@@ -50,7 +51,7 @@ pub fn any(random: &mut Random) -> Key {
         5 => Key::trim_mark(s, offset),
         6 => Key::generation_index(s, view, offset, Generation::new(random.below(1 << 40))),
         7 => Key::generation_counter(s, view),
-        8 => Key::task(TaskId::new(u128::from(random.next()))),
+        8 => Key::task(TaskId::new(u128::from(random.draw()))),
         _ => named.unwrap_or_else(|_| Key::cluster()),
     }
 }
@@ -70,7 +71,9 @@ fn check(input: &[u8]) -> Result<bool, String> {
     if let Ok(path) = pulsar::path_of(&key) {
         let name = path.rsplit('/').next().unwrap_or_default();
         let read = pulsar::decode_name(name).map_err(|e| format!("path {path}: {e}"))?;
-        demand(pulsar::encode_name(&read) == name, || format!("path {path} is read as {read}"))?;
+        demand(pulsar::encode_name(&read) == name, || {
+            format!("path {path} is read as {read}")
+        })?;
     }
     Ok(true)
 }
@@ -93,6 +96,13 @@ fn build(parts: KeyParts) -> nereus_core::Result<Key> {
         KeyParts::GenerationCounter { stream, view } => Key::generation_counter(stream, view),
         KeyParts::Quarantine { stream, target } => Key::quarantine(stream, &target)?,
         KeyParts::CursorRoot { stream, name } => Key::cursor_root(stream, &name)?,
+        KeyParts::CursorIndex {
+            stream,
+            name,
+            page,
+            chunk,
+            version,
+        } => Key::cursor_index(stream, &name, page, chunk, version)?,
         KeyParts::CursorPage {
             stream,
             name,

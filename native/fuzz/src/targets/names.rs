@@ -57,12 +57,16 @@ fn check(input: &[u8]) -> Result<bool, String> {
     let encoded = pulsar::encode_name(text);
     let back = pulsar::decode_name(&encoded).map_err(|e| format!("{text:?} cannot be read back: {e}"))?;
     demand(back == text, || format!("{text:?} is written and read as {back:?}"))?;
-    demand(encoded.is_ascii() && !encoded.contains('/'), || format!("{encoded:?} is no path element"))?;
+    demand(encoded.is_ascii() && !encoded.contains('/'), || {
+        format!("{encoded:?} is no path element")
+    })?;
     drop(registry::path_of(text));
     // As a path element, from the store.
     let decoded = pulsar::decode_name(text);
     if let Ok(name) = &decoded {
-        demand(pulsar::encode_name(name) == text, || format!("{text:?} is read and written as another"))?;
+        demand(pulsar::encode_name(name) == text, || {
+            format!("{text:?} is read and written as another")
+        })?;
     }
     Ok(node || decoded.is_ok())
 }
@@ -73,7 +77,9 @@ fn node(value: &[u8]) -> Result<bool, String> {
     let broker = MemoryBroker::new();
     let path = registry::path_of(NAME).map_err(|e| e.to_string())?;
     let put = block_on(broker.put(&path, Bytes::copy_from_slice(value), Expected::Absent));
-    demand(matches!(put, Verdict::Applied(_)), || "the broker in memory refused a value".into())?;
+    demand(matches!(put, Verdict::Applied(_)), || {
+        "the broker in memory refused a value".into()
+    })?;
     let registry = Registry::new(Arc::new(broker), Executor::new(0).clock());
     match block_on(registry.read(NAME)) {
         Ok(Node::Ours(incarnation, _)) => {
@@ -81,7 +87,9 @@ fn node(value: &[u8]) -> Result<bool, String> {
             demand(written.as_bytes() == value, || format!("a node is read as {written:?}"))?;
             Ok(true)
         }
-        Ok(Node::Empty(_)) => demand(value.is_empty(), || "a node with a value is read as empty".into()).map(|()| false),
+        Ok(Node::Empty(_)) => {
+            demand(value.is_empty(), || "a node with a value is read as empty".into()).map(|()| false)
+        }
         Ok(Node::Absent) => Err("a node that is there is read as absent".into()),
         Ok(Node::Stock) | Err(_) => Ok(false),
     }
@@ -91,7 +99,7 @@ fn text(random: &mut Random) -> String {
     let cluster = pulsar::encode_name(&format!("c{}", random.text(12)));
     let text = format!(
         "nereus data directory, format 1\ncluster={cluster}\nuuid={:032x}\nepoch={}\npending={}\n",
-        random.next().max(1),
+        random.draw().max(1),
         random.edge(),
         random.edge()
     );
@@ -116,7 +124,8 @@ fn check_identity(input: &[u8]) -> Result<bool, String> {
     let put = || {
         disk.create_dir_all(directory)?;
         disk.create_dir_all(copy)?;
-        disk.open(&directory.join(ID_FILE), OpenMode::CreateNew)?.write_all_at(input, 0)
+        disk.open(&directory.join(ID_FILE), OpenMode::CreateNew)?
+            .write_all_at(input, 0)
     };
     put().map_err(|e| format!("the simulated disk: {e}"))?;
     let id = match DirectoryId::read(&disk, directory) {
@@ -124,7 +133,8 @@ fn check_identity(input: &[u8]) -> Result<bool, String> {
         Ok(None) => return Err("an identity that is there is read as absent".into()),
         Err(_) => return Ok(false),
     };
-    id.write(&disk, copy).map_err(|e| format!("{id:?} cannot be written: {e}"))?;
+    id.write(&disk, copy)
+        .map_err(|e| format!("{id:?} cannot be written: {e}"))?;
     let same = disk.content(&copy.join(ID_FILE)).as_deref() == Some(input);
     demand(same, || format!("{id:?} is read and written as other bytes"))?;
     Ok(true)

@@ -24,24 +24,27 @@ pub const TARGET: Target = Target {
 };
 
 macro_rules! golden {
-    ($($name:literal),*) => { &[$(include_bytes!(concat!("../../../core/tests/golden/v1/", $name, ".bin"))),*] };
+    ($($name:literal),*) => { &[$(include_bytes!(concat!("../../../core/tests/golden/", $name, ".bin"))),*] };
 }
 
 const GOLDEN: &[&[u8]] = golden!(
-    "Binding",
-    "Cluster",
-    "CommitPage",
-    "CursorPage",
-    "CursorRoot",
-    "GenerationCounter",
-    "GenerationIndex",
-    "LedgerGrant",
-    "PhysicalRoot",
-    "Quarantine",
-    "StreamHead",
-    "StreamProperties",
-    "Task",
-    "TrimMark"
+    "v1/Binding",
+    "v1/Cluster",
+    "v1/CommitPage",
+    "v1/CursorIndex",
+    "v1/CursorPage",
+    "v1/CursorRoot",
+    "v2/CursorRoot",
+    "v1/GenerationCounter",
+    "v1/GenerationIndex",
+    "v1/LedgerGrant",
+    "v1/PhysicalRoot",
+    "v1/Quarantine",
+    "v1/StreamHead",
+    "v1/StreamProperties",
+    "v1/StreamProperties.ledger",
+    "v1/Task",
+    "v1/TrimMark"
 );
 
 fn valid(random: &mut Random) -> Vec<u8> {
@@ -84,8 +87,8 @@ fn bitmap(random: &mut Random) -> Bytes {
 
 fn cursor_page(random: &mut Random) -> CursorPage {
     let batches = (0..random.below(6)).map(|_| {
-        let words = (0..=random.below(40)).map(|_| random.next() as i64).collect();
-        (random.next() as u16, words)
+        let words = (0..=random.below(40)).map(|_| random.draw() as i64).collect();
+        (random.draw() as u16, words)
     });
     CursorPage {
         batches: batches.collect(),
@@ -93,7 +96,7 @@ fn cursor_page(random: &mut Random) -> CursorPage {
         name: format!("c{}", random.text(9)),
         page: random.below(1 << 40),
         chunk: 0,
-        version: random.next(),
+        version: random.draw(),
         acked: bitmap(random),
     }
 }
@@ -103,11 +106,11 @@ fn commits(random: &mut Random, count: usize, from: u64) -> Vec<Commit> {
     (0..count)
         .map(|_| {
             let commit = Commit {
-                id: CommitId::new(u128::from(random.next()).max(1)),
+                id: CommitId::new(u128::from(random.draw()).max(1)),
                 start,
                 count: random.below(5000).max(1) as u32,
                 bytes: random.below(1 << 30),
-                messages: random.next(),
+                messages: random.draw(),
                 append_millis: random.edge(),
                 target: match random.chance(50) {
                     true => ReadTarget::Memory { slice: random.edge() },
@@ -117,7 +120,7 @@ fn commits(random: &mut Random, count: usize, from: u64) -> Vec<Commit> {
                         length: random.below(1 << 30).max(1),
                     },
                 },
-                crc32c: random.next() as u32,
+                crc32c: random.draw() as u32,
             };
             start = commit.end().unwrap_or(start);
             commit
@@ -130,6 +133,7 @@ fn commit_page(random: &mut Random) -> CommitPage {
     CommitPage {
         stream: stream(random),
         bytes_before: random.below(1 << 50),
+        latest_before: random.edge(),
         commits: commits(random, FOLD, from),
     }
 }
@@ -173,7 +177,8 @@ fn mend(input: &mut Vec<u8>) {
     let Some((key, value)) = split(input) else { return };
     let kind = key.first().copied().and_then(RecordType::from_number);
     if let (Some(kind), Some(body)) = (kind, value.get(HEADER_BYTES..)) {
-        let sealed = envelope::seal(kind, 1, body);
+        let version = u16::from_be_bytes([value[2], value[3]]).clamp(1, 2);
+        let sealed = envelope::seal(kind, version, body);
         let at = input.len() - value.len();
         input.truncate(at);
         input.extend_from_slice(&sealed);
@@ -203,6 +208,7 @@ fn check(input: &[u8]) -> Result<bool, String> {
         RecordType::GenerationCounter => both::<GenerationCounter>(&key, value),
         RecordType::Quarantine => both::<Quarantine>(&key, value),
         RecordType::CursorRoot => both::<CursorRoot>(&key, value),
+        RecordType::CursorIndex => both::<CursorIndex>(&key, value),
         RecordType::CursorPage => both::<CursorPage>(&key, value),
         RecordType::Task => both::<Task>(&key, value),
         RecordType::PhysicalRoot => both::<PhysicalRoot>(&key, value),
@@ -217,9 +223,13 @@ fn check(input: &[u8]) -> Result<bool, String> {
 fn both<R: Record + PartialEq>(key: &Key, value: &[u8]) -> Result<bool, String> {
     let decoded = R::decode(key, value).ok();
     if let Some(record) = &decoded {
-        let again = record.encode().map_err(|e| format!("{key} was read and cannot be written: {e}"))?;
+        let again = record
+            .encode()
+            .map_err(|e| format!("{key} was read and cannot be written: {e}"))?;
         let read = R::decode(key, &again).map_err(|e| format!("{key} was written and cannot be read: {e}"))?;
-        demand(read == *record, || format!("{key} was read, written and read as another value"))?;
+        demand(read == *record, || {
+            format!("{key} was read, written and read as another value")
+        })?;
     }
     let body = value.get(HEADER_BYTES..).filter(|_| decoded.is_none());
     let record = body.and_then(|body| R::from_body(R::VERSION, body).ok());
@@ -227,7 +237,9 @@ fn both<R: Record + PartialEq>(key: &Key, value: &[u8]) -> Result<bool, String> 
         // A body may be too large for its record, or name no key.
         if let (Ok(key), Ok(written)) = (record.key(), record.encode()) {
             let read = R::decode(&key, &written).map_err(|e| format!("{key} was written and cannot be read: {e}"))?;
-            demand(read == record, || format!("{key} was written and read as another value"))?;
+            demand(read == record, || {
+                format!("{key} was written and read as another value")
+            })?;
         }
     }
     Ok(decoded.is_some())

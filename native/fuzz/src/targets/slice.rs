@@ -14,7 +14,7 @@ pub const TARGET: Target = Target {
     weight: 500,
     valid,
     twist: mutate::bytes,
-    mend,
+    mend: |input| mend(input),
     check,
     factor: 48,
     constant: 4096,
@@ -36,10 +36,15 @@ fn valid(random: &mut Random) -> Vec<u8> {
 }
 
 /// Makes the entries' checksums right, as far as their lengths make sense.
-fn mend(input: &mut Vec<u8>) {
+fn mend(input: &mut [u8]) {
     let Some((count, raw)) = split(input) else { return };
-    let Ok(entries) = frame::entries(raw, count) else { return };
-    let checksums: Vec<u32> = entries.iter().map(|(range, _)| crc32c::crc32c(&raw[range.clone()])).collect();
+    let Ok(entries) = frame::entries(raw, count) else {
+        return;
+    };
+    let checksums: Vec<u32> = entries
+        .iter()
+        .map(|(range, _)| crc32c::crc32c(&raw[range.clone()]))
+        .collect();
     for (row, crc) in input[4..].chunks_exact_mut(frame::ENTRY_ROW).zip(checksums) {
         row[4..].copy_from_slice(&crc.to_be_bytes());
     }
@@ -61,6 +66,8 @@ fn check(input: &[u8]) -> Result<bool, String> {
     let (again, _) = slice::encode(&slice.entries);
     demand(again == raw, || "a slice is read and written as other bytes".into())?;
     let ranges = ranges.map_err(|e| format!("two readers of slices disagree: {e}"))?;
-    demand(ranges.len() == slice.entries.len(), || "two readers of slices disagree".into())?;
+    demand(ranges.len() == slice.entries.len(), || {
+        "two readers of slices disagree".into()
+    })?;
     Ok(true)
 }

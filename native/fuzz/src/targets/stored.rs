@@ -19,7 +19,13 @@ pub const TARGET: Target = Target {
 };
 
 fn samples(random: &mut Random) -> Vec<Vec<u8>> {
-    let numbers = [random.edge(), random.edge(), random.edge(), random.edge(), random.edge()];
+    let numbers = [
+        random.edge(),
+        random.edge(),
+        random.edge(),
+        random.edge(),
+        random.edge(),
+    ];
     let samples = fuzzing::samples(numbers, &random.text(40));
     let join = |(key, value): (bytes::Bytes, bytes::Bytes)| [&[key.len() as u8], &key[..], &value].concat();
     samples.into_iter().map(join).collect()

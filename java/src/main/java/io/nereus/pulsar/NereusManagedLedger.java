@@ -9,6 +9,7 @@ import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.CursorLedger;
 import io.nereus.pulsar.cursor.FindNewestOp;
+import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -173,6 +174,10 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
 
     NativeStream stream() {
         return stream;
+    }
+
+    FlushPasses flushPasses() {
+        return factory.flushPasses();
     }
 
     @Override

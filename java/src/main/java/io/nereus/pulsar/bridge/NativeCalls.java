@@ -69,6 +69,9 @@ final class NativeCalls {
 
     static native int describeLedger(long engine, long op, byte[] name);
 
+    /** The state of an open engine, as {@link Messages#engineState} reads it. */
+    static native int engineState(long engine, long op);
+
     static native int deleteLedger(long engine, long op, byte[] name);
 
     // ---- streams ----------------------------------------------------------------------------------------------------
