@@ -84,7 +84,9 @@ fn needed(segments: &Segments, first: u64) -> Result<Vec<u64>> {
         .into_iter()
         .filter(|sequence| *sequence >= first)
         .collect();
-    let missing = (first..)
+    // The position comes from a file: it may be any number.
+    let wanted = (0..).map(|ahead| first.saturating_add(ahead));
+    let missing = wanted
         .zip(&found)
         .find(|(wanted, found)| wanted != *found)
         .map(|(wanted, _)| wanted);
