@@ -1,8 +1,8 @@
 //! The simulation as a test: a fixed set of seeds, the same trace for the same seed, and every deliberate bug caught.
 
+use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Mutex;
 
 use nereus_core::mutant::Mutant;
 use nereus_sim::hunt::{hunt, Hunted};
@@ -24,12 +24,12 @@ fn on_every_core<T: Send>(range: Range<u64>, work: impl Fn(u64) -> Option<T> + S
                     return;
                 }
                 if let Some(one) = work(number) {
-                    found.lock().unwrap().push(one);
+                    found.lock().push(one);
                 }
             });
         }
     });
-    found.into_inner().unwrap()
+    found.into_inner()
 }
 
 #[test]

@@ -144,19 +144,20 @@ impl CursorModel {
 
     /// The cursor was read with nothing under way; `None` = there is none.
     pub fn observe(&mut self, name: &str, found: Option<&CursorState>) -> Check {
-        let fits = |state: &Option<CursorState>| match (state, found) {
-            (None, None) => true,
-            (Some(state), Some(found)) => same(state, found),
-            _ => false,
-        };
-        if !self.possible.iter().any(fits) {
-            return broken(
-                Law::L15,
-                format!("cursor {name} is {found:?}, possible were {:?}", self.possible),
-            );
-        }
-        self.possible.retain(fits);
+        self.check(name, found)?;
+        self.possible.retain(|state| fits(state, found));
         Ok(())
+    }
+
+    /// It was seen, by somebody who does not know what was in doubt.
+    pub fn check(&self, name: &str, found: Option<&CursorState>) -> Check {
+        if self.possible.iter().any(|state| fits(state, found)) {
+            return Ok(());
+        }
+        broken(
+            Law::L15,
+            format!("cursor {name} is {found:?}, possible were {:?}", self.possible),
+        )
     }
 
     fn unite(&mut self) {
@@ -208,6 +209,14 @@ pub fn apply(wish: &Wish, state: &Option<CursorState>) -> Result<Option<CursorSt
         cursor_properties: update.cursor_properties.clone().unwrap_or(before.cursor_properties),
         pages: pages.into_values().collect(),
     }))
+}
+
+fn fits(state: &Option<CursorState>, found: Option<&CursorState>) -> bool {
+    match (state, found) {
+        (None, None) => true,
+        (Some(state), Some(found)) => same(state, found),
+        _ => false,
+    }
 }
 
 /// Equal, whatever form the bitmaps were stored in.

@@ -227,7 +227,7 @@ impl World {
         allowed: &Allowed,
     ) -> Done {
         let (topic, life, _) = *op;
-        let trouble = self.trouble.clone();
+        let (trouble, decided) = (self.trouble.clone(), self.decided());
         let Some(model) = self.topics[topic].model(life) else {
             return Ok(());
         };
@@ -246,7 +246,8 @@ impl World {
                 cursor.ended(number, Ended::InDoubt)?
             }
             Err(error @ (Error::NotFound { .. } | Error::AlreadyExists { .. })) => {
-                cursor.ended(number, Ended::Refused(error.code()))?;
+                let refused = Ended::Refused(error.code());
+                cursor.ended(number, if decided { refused } else { Ended::Nothing })?;
             }
             Err(error) => {
                 let doubt = error.code() == ErrorCode::Unknown;

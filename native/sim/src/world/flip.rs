@@ -114,22 +114,21 @@ impl World {
     /// A part of a frame: its bytes from and to, whom it concerns.
     fn place(&mut self, frame: &Frame) -> (usize, usize, Concern, &'static str) {
         let parts: Vec<_> = frame.deltas.iter().filter(|(_, placed)| placed.length > 0).collect();
+        // Behind a frame of another run nothing proves the rest of it: all that it names is refused then.
+        let concern = streams(frame.scopes().into_iter());
         let pick = usize::try_from(self.dice.below(parts.len() as u64)).unwrap_or(0);
         match parts.get(pick).filter(|_| self.dice.chance(60)) {
-            Some((descriptor, placed)) => {
+            Some((_, placed)) => {
                 let from = usize::try_from(placed.position).unwrap_or(0);
                 let to = from + usize::try_from(placed.length).unwrap_or(0);
-                (from, to, streams([descriptor.scope()].into_iter()), "a part of a frame")
+                (from, to, concern, "a part of a frame")
             }
-            None => {
-                let concern = streams(frame.scopes().into_iter());
-                (
-                    0,
-                    frame.head_bytes.min(frame.total_bytes),
-                    concern,
-                    "the head of a frame",
-                )
-            }
+            None => (
+                0,
+                frame.head_bytes.min(frame.total_bytes),
+                concern,
+                "the head of a frame",
+            ),
         }
     }
 }

@@ -136,7 +136,11 @@ impl World {
         self.check_cursors(topic, number, &description.cursors, moving)?;
         self.read_all(topic, stream)?;
         let refused = self.trouble.damage.is_some();
-        if let Some(model) = self.topics[topic].model(number).filter(|_| !busy && !refused) {
+        let decided = self.decided();
+        if let Some(model) = self.topics[topic]
+            .model(number)
+            .filter(|_| !busy && !refused && decided)
+        {
             // Read after the description: nothing moved meanwhile.
             if stream.state() == description.state {
                 model.settle(&description.state, &description.properties);
@@ -146,6 +150,7 @@ impl World {
     }
 
     fn check_cursors(&mut self, topic: usize, life: u64, found: &[CursorState], moving: &[String]) -> Done {
+        let decided = self.decided();
         let Some(model) = self.topics[topic].model(life) else {
             return Ok(());
         };
@@ -157,7 +162,11 @@ impl World {
         }
         for (name, cursor) in &mut model.cursors {
             if cursor.open() == 0 && !moving.contains(name) {
-                cursor.observe(name, found.get(name.as_str()).copied())?;
+                let found = found.get(name.as_str()).copied();
+                match decided {
+                    true => cursor.observe(name, found)?,
+                    false => cursor.check(name, found)?,
+                }
             }
         }
         Ok(())

@@ -152,6 +152,12 @@ impl World {
         self.boot(None, true)
     }
 
+    /// Whether what is seen decides what was in doubt. A journal that stopped shows what was published; the frame whose sync failed
+    /// may be there after the next start all the same.
+    pub(super) fn decided(&self) -> bool {
+        self.engine.as_ref().is_some_and(|engine| engine.poisoned().is_none())
+    }
+
     /// The engine stopped acknowledging: was there a reason?
     pub(super) fn check_poison(&mut self) -> Done<bool> {
         let Some(reason) = self.engine.as_ref().and_then(Engine::poisoned) else {

@@ -409,7 +409,8 @@ impl World {
         let (end, possible) = (model.known_end(), model.possible_end());
         let asked = permille.map_or(possible, |permille| (end + 1) * permille / 1000);
         if !fenced {
-            model.trim_asked(asked.min(possible));
+            // It goes by the end when its turn comes, which may lie further than now.
+            model.trim_asked(permille.map_or(u64::MAX, |_| asked));
         }
         let future = match permille {
             Some(_) => stream.trim(Offset::new(asked)),
@@ -687,6 +688,7 @@ impl World {
             op.topic == topic && !matches!(op.ask, Ask::Read { .. })
         })?;
         // Whether it happens or not is not judged: a crash may come in between.
+        self.topics[topic].maybe_gone = true;
         let journal = engine.journal();
         let gone = self.drive(
             "a head is taken away",
@@ -695,6 +697,7 @@ impl World {
         if gone.is_ok() {
             let known = &mut self.topics[topic];
             known.presence = Presence::Headless;
+            known.maybe_gone = false;
             known.handle = None;
             known.old.clear();
             self.open(topic, true, 0)?;
