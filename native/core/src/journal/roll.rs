@@ -76,11 +76,10 @@ impl Roll {
         left.saturating_add(next).saturating_add(dead)
     }
 
-    /// Starts to prepare the next segment once the present one is half full; earlier if it has to be made afresh, which takes longer.
+    /// Starts to prepare the next segment once the present one is half full: not earlier, because the next checkpoint may set a dead
+    /// file free for it until then.
     pub fn prepare(&mut self, env: &Env, offset: u64) {
-        let whole = self.current.header.length;
-        let late_enough = |(dead, _)| offset > if dead > 0 { whole / 2 } else { whole / 4 };
-        if self.next.is_none() && late_enough(self.segments.free_files()) {
+        if self.next.is_none() && offset > self.current.header.length / 2 {
             let (send, receive) = oneshot::channel();
             let (segments, header) = (self.segments.clone(), self.next_header());
             env.spawner.run_blocking(Box::new(move || {

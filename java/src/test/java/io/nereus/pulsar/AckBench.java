@@ -9,12 +9,14 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.MarkDeleteCallback;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.Position;
+import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 
 /**
- * What acknowledgements cost: {@code main} prints acks and persists per second and bytes persisted per ack. Three loads:
- * one caller that waits for each mark-delete; one cursor whose individual acks all come at once; many cursors that each
- * acknowledge. Not a test: nothing here is asserted.
+ * What acknowledgements cost: {@code main} prints acks and persists per second and bytes persisted per ack. Loads: one
+ * caller that waits for each mark-delete; one cursor whose individual acks all come at once; many cursors, each waiting
+ * for each of its mark-deletes, or not waiting; and the opening of a ledger with a large cursor. Not a test: nothing
+ * here is asserted.
  */
 public final class AckBench {
 
@@ -23,7 +25,7 @@ public final class AckBench {
     private AckBench() {
     }
 
-    /** Runs all three loads, the first twice because the first run warms up. */
+    /** Runs every load twice, because the first run warms up. */
     public static void main(String[] args) throws Exception {
         try (LedgerFixture fixture = new LedgerFixture()) {
             synchronous(fixture, 1000);
@@ -32,6 +34,9 @@ public final class AckBench {
             individual(fixture, 100_000);
             many(fixture, 1000, 20);
             many(fixture, 1000, 20);
+            manyAtOnce(fixture, 1000, 20);
+            manyAtOnce(fixture, 1000, 20);
+            recovery(fixture);
         }
     }
 
@@ -80,6 +85,52 @@ public final class AckBench {
         report(cursorCount + " cursors, one mark-delete in flight each (" + before + " persists before)",
             cursorCount * acks, start, cursors);
         ledger.close();
+    }
+
+    private static void manyAtOnce(LedgerFixture fixture, int cursorCount, int acks) throws Exception {
+        NereusManagedLedger ledger = fixture.ledger(LedgerFixture.freshName());
+        List<ManagedCursor> cursors = new ArrayList<>();
+        for (int i = 0; i < cursorCount; i++) {
+            cursors.add(ledger.openCursor("sub" + i, InitialPosition.Earliest));
+        }
+        List<Position> positions = add(ledger, acks);
+        long start = System.nanoTime();
+        List<CompletableFuture<Void>> answers = new ArrayList<>();
+        for (Position position : positions) {
+            for (ManagedCursor cursor : cursors) {
+                answers.add(delete(cursor, position));
+            }
+        }
+        await(answers);
+        report(cursorCount + " cursors, acks without waiting", cursorCount * acks, start, cursors);
+        ledger.close();
+    }
+
+    /** A million holes and a hundred thousand partly acknowledged batches. */
+    private static void recovery(LedgerFixture fixture) throws Exception {
+        NereusManagedLedger ledger = fixture.ledger(LedgerFixture.freshName());
+        ManagedCursor cursor = ledger.openCursor("sub", InitialPosition.Earliest);
+        List<Position> positions = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            positions.addAll(add(ledger, 100_000));
+        }
+        List<CompletableFuture<Void>> answers = new ArrayList<>();
+        for (int i = 1; i < positions.size(); i += 2) {
+            answers.add(delete(cursor, positions.get(i)));
+        }
+        for (int i = 0; i < 200_000; i += 2) {
+            Position position = positions.get(i);
+            answers.add(delete(cursor, AckSetStateUtil.createPositionWithAckSet(position.getLedgerId(),
+                position.getEntryId(), new long[] {0b1100})));
+        }
+        await(answers);
+        ledger.close();
+        long start = System.nanoTime();
+        NereusManagedLedger again = fixture.ledger(ledger.getName());
+        double millis = (System.nanoTime() - start) / 1e6;
+        System.out.printf("opened a cursor of %,d holes and 100,000 partly acknowledged batches in %,.0f ms%n",
+            again.openCursor("sub").getTotalNonContiguousDeletedMessagesRange(), millis);
+        again.close();
     }
 
     private static void next(ManagedCursor cursor, List<Position> positions, int at, CompletableFuture<Void> end) {

@@ -54,6 +54,8 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
     private boolean retryDue;
     /** What waits does not wait for a pass. */
     private boolean urgent;
+    /** The passes know of the changes; they ask for them by {@link #flush(Runnable)}. */
+    private boolean announced;
 
     /**
      * @param name          name of the cursor in the engine
@@ -203,6 +205,10 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
                 return; // the end of the write comes here again, and so does a resumption
             }
             withPass = replacement == null && !urgent && hasChanges() && (!waiting.isEmpty() || retryDue);
+            if (withPass && announced) {
+                return;
+            }
+            announced |= withPass;
         }
         if (withPass) {
             passes.dirty(this);
@@ -213,6 +219,9 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
 
     @Override
     public boolean flush(Runnable ended) {
+        synchronized (this) {
+            announced = false; // a change from here on is announced for the next pass
+        }
         return write(ended);
     }
 
