@@ -324,6 +324,10 @@ pub fn log_event(target: &str, text: &str) -> Result<Bytes> {
 }
 
 #[cfg(test)]
+#[path = "messages_fuzz.rs"]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

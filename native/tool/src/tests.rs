@@ -429,3 +429,42 @@ fn a_segment_that_the_broker_uses_again_meanwhile_is_noted_and_no_damage() {
         "{notes:?}"
     );
 }
+
+#[test]
+fn damage_of_any_kind_ends_in_a_finding_or_an_error_and_never_in_a_panic() {
+    const FRONT: usize = 48 * 4096;
+    let machine = Machine::written();
+    let path = machine.segment();
+    let whole = fs::read(&path).unwrap();
+    let scan = nereus_fuzz::targets::ALL
+        .iter()
+        .find(|target| target.name == "scan")
+        .unwrap();
+    for seed in 0..60 {
+        let mut random = nereus_fuzz::random::Random::new(seed);
+        let mut damaged = whole[..FRONT].to_vec();
+        (scan.twist)(&mut damaged, &mut random);
+        // With its checksums right again it is no damage but nonsense, which reaches further.
+        if random.chance(60) {
+            (scan.mend)(&mut damaged);
+        }
+        if random.chance(90) {
+            damaged.extend_from_slice(&whole[FRONT..]);
+        }
+        fs::write(&path, &damaged).unwrap();
+        for command in [
+            Command::Verify {
+                directory: machine.path().to_owned(),
+            },
+            Command::Inspect {
+                directory: machine.path().to_owned(),
+            },
+        ] {
+            let mut out = Vec::new();
+            match run(&command, &mut out) {
+                Ok(_) => assert!(!out.is_empty(), "seed {seed}: nothing was said"),
+                Err(error) => assert!(!error.to_string().is_empty(), "seed {seed}"),
+            }
+        }
+    }
+}
