@@ -13,7 +13,7 @@ mod measure;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use futures::future::{join_all, FutureExt, Shared};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use self::steps::Steps;
+use self::steps::{remember_name, Steps};
 use crate::binding::bindings::headless;
 use crate::binding::{claim, Bindings, Claim, DirectoryLock, OpenBinding};
 use crate::cache::{Budget, Caches, Permit, ReadStats};
@@ -30,7 +30,7 @@ use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Options};
+use crate::journal::{Journal, Options, State as JournalState, Stats};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
 use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
@@ -100,6 +100,15 @@ pub struct OpenedLedger {
     pub description: Arc<LedgerDescription>,
 }
 
+/// An engine at one moment.
+#[derive(Debug, Clone)]
+pub struct EngineState {
+    /// The journal: poison, segments, who keeps the oldest one, checkpoint, counters.
+    pub journal: JournalState,
+    /// Memory accounts: name, bytes in use, limit.
+    pub memory: Vec<(&'static str, u64, u64)>,
+}
+
 /// A storage engine on one data directory. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
@@ -126,7 +135,7 @@ struct Inner {
 /// The names that this engine has or had something open of.
 #[derive(Default)]
 struct Ledgers {
-    by_name: HashMap<String, Arc<Ledger>>,
+    by_name: BTreeMap<String, Arc<Ledger>>,
     sweep_at: usize,
     closed: bool,
 }
@@ -154,6 +163,49 @@ impl Engine {
     /// `Invalid` (a setting, another cluster or directory, an older copy), `Unavailable` (the lock's holder is named, or the broker's
     /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
     pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
+        Self::open_with(env, config, broker, Journal::open).await
+    }
+
+    /// [`Engine::open`] with other settings of the journal than the usual ones, for tests and measurements. `tune` leaves directory
+    /// and identity as they are.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_tuned(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open(env, options)
+        };
+        Self::open_with(env, config, broker, open).await
+    }
+
+    /// [`Engine::open`] in a simulated world: on `backend` in place of RocksDB, with journal settings changed by `tune`.
+    #[cfg(any(test, feature = "sim"))]
+    pub async fn open_on(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        backend: Arc<dyn crate::journal::StateBackend>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open_on(env, options, backend)
+        };
+        Self::open_with(env, config, broker, open).await
+    }
+
+    async fn open_with(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        open_journal: impl FnOnce(Env, Options) -> BoxFuture<Result<Arc<Journal>>>,
+    ) -> Result<Engine> {
         check(&config)?;
         let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry)?;
         let kept = config
@@ -176,7 +228,7 @@ impl Engine {
             metadata_cache_bytes: usize::try_from(budget.metadata.limit()).unwrap_or(usize::MAX),
             ..Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry)
         };
-        let journal = Journal::open(env.clone(), options).await?;
+        let journal = open_journal(env.clone(), options).await?;
         Ok(Engine(Arc::new(Inner {
             bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
             env,
@@ -229,6 +281,10 @@ impl Engine {
             old.steps_done().await;
         }
         let (stream, cursors) = Stream::take_over(self.parts(&binding, cell), &self.0.owner).await?;
+        if let Err(reason) = remember_name(&*self.log().store(), &self.0.env, binding.stream, &binding.name).await {
+            // It serves messages only; the next open tries again.
+            tracing::debug!(ledger = binding.name, %reason, "the name of a ledger was not recorded beside its stream");
+        }
         let description = describe(&binding, &stream, cursors).await?;
         self.keep(handles, &stream);
         Ok(OpenedLedger {
@@ -314,9 +370,31 @@ impl Engine {
         self.0.journal.poisoned()
     }
 
+    /// What an operator wants to know: for metrics, not more often than somebody asks.
+    ///
+    /// # Errors
+    /// `Closed` when the engine's runtime has ended.
+    pub async fn state(&self) -> Result<EngineState> {
+        Ok(EngineState {
+            journal: self.0.journal.state().await?,
+            memory: self.memory(),
+        })
+    }
+
+    /// The journal below, for checks that a caller of the engine cannot make.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn journal(&self) -> Arc<Journal> {
+        self.0.journal.clone()
+    }
+
     /// What reads of the log cost so far.
     pub fn reads(&self) -> ReadStats {
         self.0.caches.slices.stats()
+    }
+
+    /// Counters of the journal, as of now.
+    pub fn journal_stats(&self) -> Stats {
+        self.0.journal.stats()
     }
 
     /// Memory accounts: name, bytes in use, limit.
@@ -334,7 +412,7 @@ impl Engine {
         let ledgers: Vec<Arc<Ledger>> = {
             let mut ledgers = self.0.ledgers.lock();
             ledgers.closed = true;
-            ledgers.by_name.drain().map(|(_, ledger)| ledger).collect()
+            std::mem::take(&mut ledgers.by_name).into_values().collect()
         };
         let close_one = |ledger: Arc<Ledger>| async move {
             // Whoever has the turn ends first; nobody takes one after this.

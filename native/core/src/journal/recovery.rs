@@ -323,8 +323,17 @@ impl Replay<'_> {
 
     /// Goes to a later frame. When frames are missing in between, whom they concern is refused.
     fn jump(&mut self, scan: &Scan, later: &Later) {
-        let (segment, position) = (self.position.segment, self.position.offset);
         let (wanted, found) = (self.position.sequence, later.frame.header.sequence);
+        let next_segment = scan.segments().get(later.index).map(|open| open.sequence);
+        let (segment, position) = match next_segment {
+            // Frames follow each other without a hole: a single one that is missing before this one stands at the very start.
+            Some(next)
+                if found == wanted.saturating_add(1) && later.index != self.index && later.position > HEADER_BYTES =>
+            {
+                (next, HEADER_BYTES)
+            }
+            _ => (self.position.segment, self.position.offset),
+        };
         let damage = |detail: String| Damage {
             segment,
             position,
@@ -343,7 +352,7 @@ impl Replay<'_> {
             self.state.mark_damaged(None, damage(detail));
         }
         self.index = later.index;
-        self.position.segment = scan.segments().get(later.index).map_or(segment, |open| open.sequence);
+        self.position.segment = next_segment.unwrap_or(self.position.segment);
         self.position.offset = later.position;
         self.position.sequence = found;
     }
@@ -366,7 +375,7 @@ impl Replay<'_> {
                     .header
                     .map_or(open.length.max(HEADER_BYTES), |header| header.length),
             };
-            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.written_end(index, end)? == end;
+            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.behind(index, end)?.end == end;
             if open.length < whole && !blank {
                 return Err(Error::Corrupt {
                     what: "the journal".into(),
@@ -402,7 +411,7 @@ impl Replay<'_> {
         if let Some(open) = scan.segments().get(self.index) {
             if self.position.offset > HEADER_BYTES {
                 next_segment = open.sequence.saturating_add(1);
-                previous_length = scan.written_end(self.index, self.position.offset.min(open.length))?;
+                previous_length = scan.behind(self.index, self.position.offset.min(open.length))?.end;
                 shorten = previous_length < open.length;
             } else {
                 previous_length = open.header.map_or(0, |header| header.previous_length);

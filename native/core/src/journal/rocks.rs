@@ -132,20 +132,27 @@ impl StateBackend for Rocks {
 
 fn error(op: &'static str, directory: &Path, reason: &rocksdb::Error) -> Error {
     let place = directory.display().to_string();
+    // A file that another one names, or the whole store: gone, or the name is damaged.
+    let is_missing = reason.kind() == ErrorKind::IOError && reason.as_ref().contains("No such file or directory");
     match reason.kind() {
-        ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound => Error::Corrupt {
-            what: "the embedded metadata store".into(),
-            place,
-            detail: format!(
-                "{reason}; nothing was changed. Check the disk, then restore the whole data directory from a copy; without one, \
-                 move it away to start empty"
-            ),
-        },
+        ErrorKind::Corruption | ErrorKind::InvalidArgument | ErrorKind::NotFound => corrupt(place, reason),
+        ErrorKind::IOError if is_missing => corrupt(place, reason),
         ErrorKind::IOError if reason.as_ref().contains("lock") => Error::Unavailable {
             what: format!("another process has {place} open ({reason})"),
             retry: std::time::Duration::from_secs(1),
         },
         _ => Error::io(op, place, std::io::Error::other(reason.to_string())),
+    }
+}
+
+fn corrupt(place: String, reason: &rocksdb::Error) -> Error {
+    Error::Corrupt {
+        what: "the embedded metadata store".into(),
+        place,
+        detail: format!(
+            "{reason}; nothing was changed. Check the disk, then restore the whole data directory from a copy; without one, move it \
+             away to start empty"
+        ),
     }
 }
 
@@ -188,6 +195,16 @@ mod tests {
             .err()
             .unwrap();
         assert_eq!(error.code(), ErrorCode::Corrupt, "{error}");
+    }
+
+    #[test]
+    fn l17_a_name_of_a_file_that_is_damaged_is_damage_and_no_failure_of_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(filled(directory.path()));
+        std::fs::write(directory.path().join("CURRENT"), "MANIFEST-200020\n").unwrap();
+        let error = Rocks::open(directory.path(), Presence::Required, CACHE).err().unwrap();
+        assert_eq!(error.code(), ErrorCode::Corrupt, "{error}");
+        assert!(error.to_string().contains("MANIFEST-200020"), "{error}");
     }
 
     #[test]

@@ -186,7 +186,9 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
             Err(error) if run.commits.is_empty() => return Err(error),
             Err(_) => break,
         };
-        let Located { commit, bytes_before } = located;
+        let Located {
+            commit, bytes_before, ..
+        } = located;
         taken = taken.saturating_add(commit.bytes);
         if !run.commits.is_empty() && taken > reader.slices.run_bytes() {
             break;

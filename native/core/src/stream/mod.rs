@@ -13,17 +13,27 @@ mod appender;
 mod cold;
 mod control;
 mod locate;
+mod marks;
 mod reader;
 mod remove;
+mod rollover;
 mod spans;
 mod types;
 
 #[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
+mod marks_suite;
+#[cfg(test)]
 mod read_tests;
 #[cfg(test)]
+mod rollover_tests;
+#[cfg(test)]
+mod spans_tests;
+#[cfg(test)]
 pub(crate) mod suite;
+#[cfg(test)]
+pub(crate) mod takeover_suite;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,16 +44,19 @@ use futures::future::{select, Either, FutureExt};
 use tokio::sync::Notify;
 
 pub use remove::remove_remains;
+pub use rollover::{Retention, Rollover};
 pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
 use self::locate::Commits;
+use self::marks::Marks;
 use self::reader::Reader;
 use crate::cache::{Caches, Permit};
 use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
 use crate::env::{BoxFuture, Clock, Env, Sequence};
 use crate::error::{Error, Result};
+use crate::record::TrimMark;
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// A handle to an open stream. Clones share everything.
@@ -70,6 +83,7 @@ struct Shared {
     /// `None` = opened for reading only.
     appender: Option<Arc<Appender>>,
     cursors: Option<Arc<Cursors>>,
+    marks: Option<Arc<Marks>>,
     steps: Arc<Sequence>,
     closed: AtomicBool,
 }
@@ -90,6 +104,23 @@ pub struct Parts {
     pub caches: Caches,
     /// Largest entry, bytes.
     pub max_entry: u32,
+}
+
+/// What only a writable handle has.
+#[derive(Default)]
+struct Owned {
+    appender: Option<Arc<Appender>>,
+    cursors: Option<Arc<Cursors>>,
+    marks: Option<Arc<Marks>>,
+}
+
+fn commits(parts: &Parts) -> Commits {
+    Commits {
+        stream: parts.stream,
+        cell: parts.cell.clone(),
+        store: parts.log.store(),
+        pages: parts.caches.pages.clone(),
+    }
 }
 
 impl Stream {
@@ -122,6 +153,8 @@ impl Stream {
 
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
+        let steps = Sequence::new(parts.env.spawner.clone());
+        let marks = Marks::new(commits(&parts), epoch, parts.env.clock.clone(), steps.clone());
         let appender = Appender::new(
             parts.stream,
             epoch,
@@ -130,32 +163,29 @@ impl Stream {
             parts.cell.clone(),
             parts.caches.budget.open_groups.clone(),
             cached.clone(),
+            marks.clone(),
         );
-        Self::assemble(parts, cached, Some(Arc::new(appender)), Some(cursors))
+        cursors.follow(parts.log.clone());
+        let owned = Owned {
+            appender: Some(Arc::new(appender)),
+            cursors: Some(cursors),
+            marks: Some(marks),
+        };
+        Self::assemble(parts, cached, steps, owned)
     }
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
-        Self::assemble(parts, cached, None, None)
+        let steps = Sequence::new(parts.env.spawner.clone());
+        Self::assemble(parts, cached, steps, Owned::default())
     }
 
-    fn assemble(
-        parts: Parts,
-        cached: Arc<crate::cache::StreamTail>,
-        appender: Option<Arc<Appender>>,
-        cursors: Option<Arc<Cursors>>,
-    ) -> Stream {
-        let commits = Commits {
-            stream: parts.stream,
-            cell: parts.cell,
-            store: parts.log.store(),
-            pages: parts.caches.pages.clone(),
-        };
+    fn assemble(parts: Parts, cached: Arc<crate::cache::StreamTail>, steps: Arc<Sequence>, owned: Owned) -> Stream {
         let reader = Reader {
-            commits,
+            commits: commits(&parts),
             log: parts.log,
-            spawner: parts.env.spawner.clone(),
+            spawner: parts.env.spawner,
             slices: parts.caches.slices,
             cached,
             hot: parts.caches.hot,
@@ -167,9 +197,10 @@ impl Stream {
             name: parts.name,
             clock: parts.env.clock,
             reader,
-            appender,
-            cursors,
-            steps: Sequence::new(parts.env.spawner),
+            appender: owned.appender,
+            cursors: owned.cursors,
+            marks: owned.marks,
+            steps,
             closed: AtomicBool::new(false),
         }))
     }
@@ -280,13 +311,15 @@ impl Stream {
         self.0.reader.commits.spans().await
     }
 
-    /// Bytes of the live entries in `from..to`; exact where commits start, by proportion inside one.
+    /// Bytes of the live entries in `from..to`: exact where commits start and end, by proportion inside one; sizes of ranges that
+    /// touch add up.
     pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
         self.open()?;
         self.0.reader.commits.size_between(from, to).await
     }
 
-    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older.
+    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older. Exact also when the clock
+    /// went back.
     pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
         self.open()?;
         self.0.reader.commits.find_time(millis).await
@@ -305,6 +338,25 @@ impl Stream {
     /// Trims everything committed when the step's turn comes; gives the new trim offset.
     pub fn truncate(&self) -> BoxFuture<Result<Offset>> {
         self.trim(Offset::MAX)
+    }
+
+    /// When a part of the stream is closed, so that retention may let it go. Holds from the next commit or [`Stream::retain`] on.
+    /// `Invalid` for a read-only handle. A new handle has no limits, and cuts no marks.
+    pub fn set_rollover(&self, rollover: Rollover) -> Result<()> {
+        self.marks_of_owner()?.set_rollover(rollover);
+        Ok(())
+    }
+
+    /// Closes what is due by now, then trims the parts that `retention` lets go: a contiguous prefix, from mark to mark. Gives the
+    /// trim offset then. Asked again while nothing has changed it costs no look-up.
+    pub fn retain(&self, retention: Retention) -> BoxFuture<Result<Offset>> {
+        self.step(move |shared, epoch| shared.retain(epoch, retention))
+    }
+
+    /// The first trim marks above `offset`, ascending, at most `limit`; as far as they are durable.
+    pub async fn marks_above(&self, offset: Offset, limit: usize) -> Result<Vec<TrimMark>> {
+        self.open()?;
+        self.marks_of_owner()?.above(offset, limit).await
     }
 
     /// Replaces all properties.
@@ -444,6 +496,10 @@ impl Stream {
 
     fn cursors(&self) -> Result<&Arc<Cursors>> {
         self.0.cursors.as_ref().ok_or_else(|| self.reading_only())
+    }
+
+    fn marks_of_owner(&self) -> Result<&Arc<Marks>> {
+        self.0.marks.as_ref().ok_or_else(|| self.reading_only())
     }
 
     fn reading_only(&self) -> Error {

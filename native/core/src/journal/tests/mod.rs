@@ -5,5 +5,8 @@ mod checkpoint;
 mod crash;
 mod damage;
 mod durability;
+mod flips;
+mod pins;
 mod real;
+mod recycle;
 mod support;

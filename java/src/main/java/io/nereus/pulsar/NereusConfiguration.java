@@ -23,9 +23,10 @@ import org.apache.pulsar.broker.ServiceConfiguration;
  * @param segmentBytes     size of one journal segment
  * @param acceptOlderCopy  whether a data directory that is older than the cluster's record of it may be used
  * @param nativeDirectory  where the library is unpacked; empty for the JVM's directory of temporary files
+ * @param ackFlushMillis   longest time from one pass over the cursors with new acknowledgements to the next
  */
 record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long segmentBytes, boolean acceptOlderCopy,
-                           String nativeDirectory) {
+                           String nativeDirectory, long ackFlushMillis) {
 
     static final String DATA_DIRECTORY = "nereusDataDirectory";
     static final String OBJECT_STORE = "nereusObjectStore";
@@ -35,10 +36,11 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     static final String SEGMENT = "nereusJournalSegmentMB";
     static final String ACCEPT_OLDER_COPY = "nereusAcceptOlderCopy";
     static final String NATIVE_DIRECTORY = "nereusNativeDirectory";
+    static final String ACK_FLUSH = "nereusAckFlushMillis";
 
     private static final String PREFIX = "nereus";
     private static final List<String> KEYS = List.of(DATA_DIRECTORY, OBJECT_STORE, DEFAULT_PROFILE,
-        DEFAULT_STORAGE_CLASS, MEMORY_LIMIT, SEGMENT, ACCEPT_OLDER_COPY, NATIVE_DIRECTORY);
+        DEFAULT_STORAGE_CLASS, MEMORY_LIMIT, SEGMENT, ACCEPT_OLDER_COPY, NATIVE_DIRECTORY, ACK_FLUSH);
 
     private static final String EMBEDDED_PROFILE = "LOCAL_WAL_ASYNC_OBJECT";
     private static final List<String> LATER_PROFILES = List.of("OBJECT_WAL_ASYNC_OBJECT", "OBJECT_WAL_SYNC_OBJECT",
@@ -53,6 +55,8 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     private static final long DEFAULT_SEGMENT_MB = 128;
     private static final long MIN_SEGMENT_MB = 16;
     private static final long MAX_SEGMENT_MB = 1024;
+    private static final long DEFAULT_ACK_FLUSH_MILLIS = 50;
+    private static final long MAX_ACK_FLUSH_MILLIS = 60_000;
 
     /** Reads and checks every key. */
     static NereusConfiguration of(ServiceConfiguration broker) {
@@ -63,7 +67,8 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
         long memoryMb = source.number(MEMORY_LIMIT, 0, MIN_MEMORY_MB, MAX_MEMORY_MB);
         return new NereusConfiguration(source.text(DATA_DIRECTORY, "data/nereus"), memoryMb * MEGABYTE,
             source.number(SEGMENT, DEFAULT_SEGMENT_MB, MIN_SEGMENT_MB, MAX_SEGMENT_MB) * MEGABYTE,
-            source.flag(ACCEPT_OLDER_COPY, false), source.text(NATIVE_DIRECTORY, ""));
+            source.flag(ACCEPT_OLDER_COPY, false), source.text(NATIVE_DIRECTORY, ""),
+            source.number(ACK_FLUSH, DEFAULT_ACK_FLUSH_MILLIS, 0, MAX_ACK_FLUSH_MILLIS));
     }
 
     /**

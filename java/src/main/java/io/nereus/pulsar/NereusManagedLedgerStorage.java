@@ -64,9 +64,10 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
             DataDirectory.resolve(configuration.dataDirectory(), metadataStore));
         NativeEngine engine = open(settings, metadataStore);
         NereusManagedLedgerFactory factory =
-            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes);
+            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes, configuration.ackFlushMillis());
         running.set(new Running(engine, factory, new NereusStorageClass(factory)));
         BrokerSettings.replaceStockDefaults(conf);
+        showMetrics(engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
         log.info("Nereus stores topics in {}", settings.values().get(EngineSettings.DATA_DIRECTORY));
     }
 
@@ -79,6 +80,23 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         } catch (InterruptedException | TimeoutException e) {
             acquired.thenAccept(NativeEngine::release); // should it open after all, nobody would close it
             throw e;
+        }
+    }
+
+    /** A broker whose metrics are made otherwise still stores messages. */
+    private static void showMetrics(NativeEngine engine, String directory) {
+        try {
+            EngineMetrics.show(engine, directory);
+        } catch (LinkageError e) {
+            log.warn("This broker has no Prometheus simple client: the metrics nereus_* are missing on its page", e);
+        }
+    }
+
+    private static void hideMetrics(NativeEngine engine) {
+        try {
+            EngineMetrics.hide(engine);
+        } catch (LinkageError e) {
+            log.debug("There were no metrics to take back", e);
         }
     }
 
@@ -144,6 +162,7 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         if (ended == null) {
             return;
         }
+        hideMetrics(ended.engine());
         try {
             ended.factory().shutdown();
         } catch (InterruptedException e) {
