@@ -9,6 +9,8 @@
 mod steps;
 
 #[cfg(test)]
+mod measure;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;

@@ -20,17 +20,17 @@ use crate::types::Offset;
 
 mod cases;
 
-const NAME: &str = "public/default/persistent/topic";
+pub(super) const NAME: &str = "public/default/persistent/topic";
 
-struct World {
-    rt: Runtime,
-    env: Env,
-    directory: tempfile::TempDir,
+pub(super) struct World {
+    pub rt: Runtime,
+    pub env: Env,
+    pub directory: tempfile::TempDir,
     broker: MemoryBroker,
 }
 
 impl World {
-    fn new() -> World {
+    pub fn new() -> World {
         let rt = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_time()
@@ -64,7 +64,7 @@ impl World {
             .block_on(Engine::open(self.env.clone(), config, Arc::new(self.broker.clone())))
     }
 
-    fn engine(&self) -> Engine {
+    pub fn engine(&self) -> Engine {
         self.start().unwrap()
     }
 
@@ -72,12 +72,12 @@ impl World {
         self.rt.block_on(engine.open_ledger(create(NAME)))
     }
 
-    fn ledger(&self, engine: &Engine) -> OpenedLedger {
+    pub fn ledger(&self, engine: &Engine) -> OpenedLedger {
         self.open(engine).unwrap()
     }
 }
 
-fn create(name: &str) -> OpenLedger {
+pub(super) fn create(name: &str) -> OpenLedger {
     OpenLedger {
         name: name.into(),
         create_if_missing: true,
