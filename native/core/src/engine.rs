@@ -11,22 +11,24 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::{join_all, FutureExt, Shared};
 use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use self::steps::Steps;
+use self::steps::{remember_name, Steps};
 use crate::binding::bindings::headless;
 use crate::binding::{claim, Bindings, Claim, DirectoryLock, OpenBinding};
-use crate::cache::{Budget, Caches};
+use crate::cache::{Budget, Caches, Permit, ReadStats};
 use crate::commit::{HeadCell, Log};
 use crate::cursor::CursorState;
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
-use crate::journal::{Journal, Options, Stats};
+use crate::journal::{Journal, Options, State as JournalState, Stats};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
 use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
@@ -96,6 +98,15 @@ pub struct OpenedLedger {
     pub description: Arc<LedgerDescription>,
 }
 
+/// An engine at one moment.
+#[derive(Debug, Clone)]
+pub struct EngineState {
+    /// The journal: poison, segments, who keeps the oldest one, checkpoint, counters.
+    pub journal: JournalState,
+    /// Memory accounts: name, bytes in use, limit.
+    pub memory: Vec<(&'static str, u64, u64)>,
+}
+
 /// A storage engine on one data directory. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
@@ -107,6 +118,11 @@ struct Inner {
     max_entry: u32,
     caches: Caches,
     journal: Arc<Journal>,
+    /// Memory of the metadata store, for as long as it may be open.
+    #[allow(dead_code, reason = "held for its drop")]
+    set_aside: Option<Permit>,
+    /// Opens and deletions at work.
+    turns: Semaphore,
     bindings: Bindings,
     ledgers: Mutex<Ledgers>,
     lock: Mutex<Option<DirectoryLock>>,
@@ -117,7 +133,7 @@ struct Inner {
 /// The names that this engine has or had something open of.
 #[derive(Default)]
 struct Ledgers {
-    by_name: HashMap<String, Arc<Ledger>>,
+    by_name: BTreeMap<String, Arc<Ledger>>,
     sweep_at: usize,
     closed: bool,
 }
@@ -130,6 +146,11 @@ struct Ledger {
 
 /// Bytes of an owner name that are kept; records bound it.
 const OWNER_BYTES: usize = 512;
+/// Opens, descriptions and deletions at work at the same time: enough to keep the broker's metadata store busy. The rest wait for
+/// little memory each.
+const OPENS_AT_ONCE: usize = 128;
+/// What one of those costs while it waits, bytes.
+const WAITING_OPEN: u64 = 2 << 10;
 /// Names known before the first sweep of those without a live handle.
 const FIRST_SWEEP: usize = 1024;
 
@@ -140,7 +161,7 @@ impl Engine {
     /// `Invalid` (a setting, another cluster or directory, an older copy), `Unavailable` (the lock's holder is named, or the broker's
     /// metadata store does not answer), `Corrupt` (naming file and position), `Unsupported` (a newer format), `Io`.
     pub async fn open(env: Env, config: Config, broker: Arc<dyn BrokerStore>) -> Result<Engine> {
-        Self::open_tuned(env, config, broker, |_| {}).await
+        Self::open_with(env, config, broker, Journal::open).await
     }
 
     /// [`Engine::open`] with other settings of the journal than the usual ones, for tests and measurements. `tune` leaves directory
@@ -154,7 +175,37 @@ impl Engine {
         broker: Arc<dyn BrokerStore>,
         tune: impl FnOnce(&mut Options),
     ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open(env, options)
+        };
+        Self::open_with(env, config, broker, open).await
+    }
+
+    /// [`Engine::open`] in a simulated world: on `backend` in place of RocksDB, with journal settings changed by `tune`.
+    #[cfg(any(test, feature = "sim"))]
+    pub async fn open_on(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        backend: Arc<dyn crate::journal::StateBackend>,
+        tune: impl FnOnce(&mut Options),
+    ) -> Result<Engine> {
+        let open = |env, mut options: Options| {
+            tune(&mut options);
+            Journal::open_on(env, options, backend)
+        };
+        Self::open_with(env, config, broker, open).await
+    }
+
+    async fn open_with(
+        env: Env,
+        config: Config,
+        broker: Arc<dyn BrokerStore>,
+        open_journal: impl FnOnce(Env, Options) -> BoxFuture<Result<Arc<Journal>>>,
+    ) -> Result<Engine> {
         check(&config)?;
+        let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry)?;
         let kept = config
             .owner
             .char_indices()
@@ -171,15 +222,18 @@ impl Engine {
         };
         let id = claim(&env, store, &request).await?;
         let max_entry = usize::try_from(config.max_entry).unwrap_or(usize::MAX);
-        let mut options = Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry);
-        tune(&mut options);
-        let journal = Journal::open(env.clone(), options).await?;
-        let budget = Budget::new(config.memory_limit, config.publish_buffer, config.max_entry);
+        let options = Options {
+            metadata_cache_bytes: usize::try_from(budget.metadata.limit()).unwrap_or(usize::MAX),
+            ..Options::new(config.data_directory, id.uuid, config.segment_bytes, max_entry)
+        };
+        let journal = open_journal(env.clone(), options).await?;
         Ok(Engine(Arc::new(Inner {
             bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
             env,
             owner,
             max_entry: config.max_entry,
+            set_aside: budget.metadata.reserve(budget.metadata.limit()),
+            turns: Semaphore::new(OPENS_AT_ONCE),
             caches: Caches::new(budget),
             journal,
             ledgers: Mutex::default(),
@@ -196,9 +250,20 @@ impl Engine {
     /// `Corrupt` (an ACTIVE binding without a head, damaged records), `Fenced`, `Unavailable`, `Closed`.
     pub async fn open_ledger(&self, request: OpenLedger) -> Result<OpenedLedger> {
         let profile = profile(&request.profile)?;
+        let _waiting = self.enter()?;
         let ledger = self.ledger(&request.name)?;
         let mut handles = ledger.turn.lock().await;
-        self.check_open()?;
+        let _at_work = self.begin().await?;
+        // Boxed, so that who waits for the turn takes little memory.
+        Box::pin(self.take_over(request, profile, &mut handles)).await
+    }
+
+    async fn take_over(
+        &self,
+        request: OpenLedger,
+        profile: Profile,
+        handles: &mut Vec<WeakStream>,
+    ) -> Result<OpenedLedger> {
         let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), request.properties);
         let open = OpenBinding {
             name: &request.name,
@@ -207,15 +272,19 @@ impl Engine {
         };
         let binding = self.0.bindings.open(&open, &steps).await?.binding;
         let cell = self.head(&binding).await?;
-        for old in live(&handles) {
+        for old in live(handles) {
             let seen = cell.with(|head| head.map_or(OwnerEpoch::default(), |head| head.owner_epoch));
             old.fence(seen.next().unwrap_or(seen));
             // What it asked for before is done first, so that nothing of it comes after the claim.
             old.steps_done().await;
         }
         let (stream, cursors) = Stream::take_over(self.parts(&binding, cell), &self.0.owner).await?;
+        if let Err(reason) = remember_name(&*self.log().store(), &self.0.env, binding.stream, &binding.name).await {
+            // It serves messages only; the next open tries again.
+            tracing::debug!(ledger = binding.name, %reason, "the name of a ledger was not recorded beside its stream");
+        }
         let description = describe(&binding, &stream, cursors).await?;
-        self.keep(&mut handles, &stream);
+        self.keep(handles, &stream);
         Ok(OpenedLedger {
             stream,
             description: Arc::new(description),
@@ -227,10 +296,11 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open_ledger`].
     pub async fn open_read_only(&self, name: &str) -> Result<OpenedLedger> {
+        let _waiting = self.enter()?;
         let ledger = self.ledger(name)?;
         let mut handles = ledger.turn.lock().await;
-        self.check_open()?;
-        let (stream, description) = self.look(name).await?;
+        let _at_work = self.begin().await?;
+        let (stream, description) = Box::pin(self.look(name)).await?;
         self.keep(&mut handles, &stream);
         Ok(OpenedLedger {
             stream,
@@ -240,22 +310,28 @@ impl Engine {
 
     /// Describes a ledger without opening it. `NotFound` when there is none.
     pub async fn describe_ledger(&self, name: &str) -> Result<LedgerDescription> {
-        self.check_open()?;
-        Ok(self.look(name).await?.1)
+        let _waiting = self.enter()?;
+        let _at_work = self.begin().await?;
+        Ok(Box::pin(self.look(name)).await?.1)
     }
 
     /// Deletes a ledger; open handles of it are closed first. `NotFound` when there is none. When it fails half-way, the next
     /// delete or open goes on where it stopped.
     pub async fn delete_ledger(&self, name: &str) -> Result<()> {
+        let _waiting = self.enter()?;
         let ledger = self.ledger(name)?;
         let mut handles = ledger.turn.lock().await;
-        self.check_open()?;
+        let _at_work = self.begin().await?;
+        Box::pin(self.delete(name, &mut handles)).await
+    }
+
+    async fn delete(&self, name: &str, handles: &mut Vec<WeakStream>) -> Result<()> {
         let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
         let deleting = match self.0.bindings.begin_delete(name, &steps).await {
             Err(Error::NotFound { .. }) if self.0.bindings.withdraw(name).await? => return Ok(()),
             begun => begun?,
         };
-        for open in live(&handles) {
+        for open in live(handles) {
             open.close().await?;
         }
         handles.clear();
@@ -292,6 +368,28 @@ impl Engine {
         self.0.journal.poisoned()
     }
 
+    /// What an operator wants to know: for metrics, not more often than somebody asks.
+    ///
+    /// # Errors
+    /// `Closed` when the engine's runtime has ended.
+    pub async fn state(&self) -> Result<EngineState> {
+        Ok(EngineState {
+            journal: self.0.journal.state().await?,
+            memory: self.memory(),
+        })
+    }
+
+    /// The journal below, for checks that a caller of the engine cannot make.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn journal(&self) -> Arc<Journal> {
+        self.0.journal.clone()
+    }
+
+    /// What reads of the log cost so far.
+    pub fn reads(&self) -> ReadStats {
+        self.0.caches.slices.stats()
+    }
+
     /// Counters of the journal, as of now.
     pub fn journal_stats(&self) -> Stats {
         self.0.journal.stats()
@@ -312,7 +410,7 @@ impl Engine {
         let ledgers: Vec<Arc<Ledger>> = {
             let mut ledgers = self.0.ledgers.lock();
             ledgers.closed = true;
-            ledgers.by_name.drain().map(|(_, ledger)| ledger).collect()
+            std::mem::take(&mut ledgers.by_name).into_values().collect()
         };
         let close_one = |ledger: Arc<Ledger>| async move {
             // Whoever has the turn ends first; nobody takes one after this.
@@ -397,6 +495,26 @@ impl Engine {
     fn keep(&self, handles: &mut Vec<WeakStream>, stream: &Stream) {
         handles.retain(|handle| handle.upgrade().is_some());
         handles.push(stream.downgrade());
+    }
+
+    /// A place among the requests that wait.
+    fn enter(&self) -> Result<Permit> {
+        let requests = &self.0.caches.budget.requests;
+        requests.reserve(WAITING_OPEN).ok_or_else(|| Error::Unavailable {
+            what: format!(
+                "the engine: requests that wait hold {} of {} bytes",
+                requests.used(),
+                requests.limit()
+            ),
+            retry: Duration::from_secs(1),
+        })
+    }
+
+    /// Waits until few enough opens and deletions are at work, and the engine is still open.
+    async fn begin(&self) -> Result<SemaphorePermit<'_>> {
+        let at_work = self.0.turns.acquire().await.map_err(|_| closed())?;
+        self.check_open()?;
+        Ok(at_work)
     }
 
     fn check_open(&self) -> Result<()> {

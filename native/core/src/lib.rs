@@ -12,6 +12,7 @@ pub mod env;
 pub mod error;
 pub mod journal;
 pub mod metadata;
+pub mod mutant;
 pub mod record;
 pub mod stream;
 pub mod types;

@@ -77,7 +77,7 @@ pub fn config(directory: &Path) -> Config {
         data_directory: directory.join("data"),
         cluster_name: "crash".into(),
         owner: format!("nereus-crash {}", std::process::id()),
-        memory_limit: 32 << 20,
+        memory_limit: 40 << 20,
         publish_buffer: 8 << 20,
         segment_bytes: SEGMENT,
         max_entry: MAX_ENTRY,

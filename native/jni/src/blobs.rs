@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use nereus_core::stream::Held;
 use parking_lot::Mutex;
 
 /// Number of the engine a blob belongs to.
@@ -19,6 +20,8 @@ pub struct Blob {
     owner: Owner,
     parts: Vec<Bytes>,
     length: usize,
+    /// Keeps the bytes on their account until Java has copied them, or let them go.
+    _held: Held,
 }
 
 impl Blob {
@@ -62,11 +65,17 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Stores `parts` for `owner`.
-    pub fn store(&self, owner: Owner, parts: Vec<Bytes>) -> BlobRef {
+    /// Stores `parts` for `owner`, and `held` with them.
+    pub fn store(&self, owner: Owner, parts: Vec<Bytes>, held: Held) -> BlobRef {
         let length = parts.iter().map(Bytes::len).sum();
         let handle = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        self.live.lock().insert(handle, Blob { owner, parts, length });
+        let blob = Blob {
+            owner,
+            parts,
+            length,
+            _held: held,
+        };
+        self.live.lock().insert(handle, blob);
         BlobRef {
             handle,
             length: i64::try_from(length).unwrap_or(i64::MAX),
@@ -124,6 +133,7 @@ mod tests {
         let stored = blobs.store(
             1,
             vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")],
+            Held::default(),
         );
         assert_eq!(stored.length, 3);
         assert_eq!(blobs.take(stored.handle, 2).err(), Some(Refused::TooLarge));
@@ -137,9 +147,9 @@ mod tests {
     #[test]
     fn what_an_engine_leaves_behind_goes_with_it() {
         let blobs = Blobs::default();
-        let kept = blobs.store(1, vec![Bytes::from_static(b"kept")]);
-        blobs.store(2, vec![Bytes::from_static(b"left")]);
-        blobs.store(2, vec![]);
+        let kept = blobs.store(1, vec![Bytes::from_static(b"kept")], Held::default());
+        blobs.store(2, vec![Bytes::from_static(b"left")], Held::default());
+        blobs.store(2, vec![], Held::default());
         blobs.free_all_of(2);
         assert_eq!(blobs.live(), 1);
         assert!(blobs.take(kept.handle, 4).is_ok());

@@ -142,6 +142,7 @@ fn invalid(what: &str) -> Error {
 mod tests {
     use super::*;
     use crate::blobs::Blobs;
+    use nereus_core::stream::Held;
 
     fn address<T>(value: &T) -> i64 {
         std::ptr::from_ref(value) as i64
@@ -157,7 +158,11 @@ mod tests {
         // SAFETY: the table names parts of the array above.
         assert_eq!(unsafe { gather(address(&table), 3) }.unwrap().as_ref(), b"hello");
         let blobs = Blobs::default();
-        let stored = blobs.store(1, vec![copied.slice(..2), Bytes::new(), copied.slice(2..)]);
+        let stored = blobs.store(
+            1,
+            vec![copied.slice(..2), Bytes::new(), copied.slice(2..)],
+            Held::default(),
+        );
         let blob = blobs.take(stored.handle, 5).ok().unwrap();
         let mut target = [0u8; 5];
         // SAFETY: five bytes, used by nobody else.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use nereus_core::cursor::{AckPage, CursorState, CursorUpdate};
-use nereus_core::engine::{Config, LedgerDescription, OpenLedger};
+use nereus_core::engine::{Config, EngineState, LedgerDescription, OpenLedger};
+use nereus_core::journal::{Holder, Oldest};
 use nereus_core::stream::{ReadBatch, SpanInfo};
 use nereus_core::types::Offset;
 use nereus_core::{Error, ErrorCode, Result};
@@ -17,6 +18,13 @@ const FLAG_CREATE: u8 = 1;
 const FLAG_POSITION_PROPERTIES: u8 = 2;
 const FLAG_CURSOR_PROPERTIES: u8 = 4;
 const FLAG_FULL: u8 = 8;
+
+/// Who keeps the oldest segment of the journal.
+const HELD_BY_NOBODY: u8 = 0;
+const HELD_BY_LEDGER: u8 = 1;
+const HELD_BY_READER: u8 = 2;
+const HELD_BY_DAMAGE: u8 = 3;
+const HELD_BY_CHECKPOINT: u8 = 4;
 
 /// Least bytes of a page, a batch, a word: bounds for counts.
 const LEAST_PAGE: usize = 16;
@@ -222,6 +230,56 @@ fn write_page(out: &mut Writer, page: &AckPage) {
     }
 }
 
+/// An engine at one moment.
+pub fn engine_state(state: &EngineState) -> Result<Bytes> {
+    let mut out = Writer::default();
+    let EngineState { journal, memory } = state;
+    out.string(&journal.poison.as_ref().map(Error::to_string).unwrap_or_default());
+    for number in [journal.segments, journal.free_segments] {
+        out.u63(number as u64);
+    }
+    out.u63(journal.bytes);
+    out.u63(journal.free_bytes);
+    let (segment, kind, ledger) = match &journal.oldest {
+        None => (0, HELD_BY_NOBODY, String::new()),
+        Some(Oldest { segment, holder }) => match holder {
+            Holder::Stream { stream, ledger } => {
+                let name = ledger.clone().unwrap_or_else(|| stream.to_string());
+                (*segment, HELD_BY_LEDGER, name)
+            }
+            Holder::Reader => (*segment, HELD_BY_READER, String::new()),
+            Holder::Damage => (*segment, HELD_BY_DAMAGE, String::new()),
+            Holder::Checkpoint => (*segment, HELD_BY_CHECKPOINT, String::new()),
+        },
+    };
+    out.u63(segment);
+    out.u8(kind);
+    out.string(&ledger);
+    out.u63(journal.checkpoint_age_millis);
+    let stats = &journal.stats;
+    for number in [
+        stats.replay_bytes,
+        stats.checkpoints,
+        stats.failed_checkpoints,
+        stats.frames,
+        stats.syncs,
+        stats.bytes,
+        stats.removed_segments,
+        stats.kept_segments,
+        stats.replayed_frames,
+        stats.recovery_millis,
+    ] {
+        out.u63(number);
+    }
+    out.count(memory.len());
+    for (name, used, limit) in memory {
+        out.string(name);
+        out.u63(*used);
+        out.u63(*limit);
+    }
+    out.finish("the state of an engine")
+}
+
 /// A batch of entries: the header (offset and length of each), then the entries themselves, not copied here.
 pub fn batch(batch: ReadBatch) -> Result<Vec<Bytes>> {
     let mut header = Writer::default();
@@ -383,6 +441,7 @@ mod tests {
         };
         let parts = batch(ReadBatch {
             entries: vec![entry(7, b"ab"), entry(8, b"")],
+            ..ReadBatch::default()
         })
         .unwrap();
         let expected = [

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use nereus_core::stream::Held;
 use nereus_core::{Error, ErrorCode};
 
 use crate::blobs::{BlobRef, Owner, BLOBS};
@@ -27,7 +28,12 @@ pub struct Outbox {
 impl Outbox {
     /// Stores bytes for Java.
     pub fn store(&self, parts: Vec<Bytes>) -> BlobRef {
-        BLOBS.store(self.owner, parts)
+        self.store_held(parts, Held::default())
+    }
+
+    /// Stores the bytes of a read for Java, which stay on their account until Java has them.
+    pub fn store_held(&self, parts: Vec<Bytes>, held: Held) -> BlobRef {
+        BLOBS.store(self.owner, parts, held)
     }
 
     /// Answers operation `op` with success.

@@ -29,6 +29,8 @@ struct Findings {
     heads: BTreeMap<StreamId, StreamHead>,
     records: BTreeMap<RecordType, u64>,
     segments: Vec<Segment>,
+    /// Dead files that wait for re-use.
+    free: usize,
     damages: Vec<String>,
     notes: Vec<String>,
 }
@@ -38,6 +40,7 @@ pub fn inspect(directory: &Directory, out: &mut dyn Write) -> Result<Outcome> {
     let mut findings = Findings::default();
     findings.checkpoint(directory);
     if let Some(segments) = &directory.segments {
+        findings.free = segments.list_free()?.len();
         let covered = directory.covered.map_or(0, |covered| covered.sequence);
         walk(segments, directory.id.uuid, directory.covered, &mut |event| {
             findings.event(event, covered);
@@ -186,6 +189,9 @@ impl Findings {
                 "  {:016x}: {frames}, {} entries, {} of {} bytes",
                 segment.sequence, segment.entries, segment.end, segment.length
             )?;
+        }
+        if self.free > 0 {
+            writeln!(out, "dead segment files, kept for re-use: {}", self.free)?;
         }
         writeln!(out, "streams: {}", self.heads.len())?;
         for head in self.heads.values() {

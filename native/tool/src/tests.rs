@@ -12,6 +12,7 @@ use futures::future::join_all;
 use nereus_core::binding::{DirectoryId, DirectoryLock};
 use nereus_core::commit::{Append, AppendOutcome, AppendReply, HeadChange, Log};
 use nereus_core::env::real;
+use nereus_core::journal::segment::{SegmentHeader, Segments};
 use nereus_core::journal::{Journal, Options};
 use nereus_core::metadata::{Expected, Verdict, Write};
 use nereus_core::record::{Record, TrimMark, TrimReason};
@@ -132,23 +133,22 @@ fn entry(offset: u64) -> Bytes {
     Bytes::from(format!("entry {offset} of the stream").repeat(20))
 }
 
+fn send(journal: &Journal, offset: u64, entry: Bytes) -> oneshot::Receiver<AppendOutcome> {
+    let (send, receive) = oneshot::channel();
+    journal.append(Append {
+        stream: STREAM,
+        epoch: OwnerEpoch::new(1),
+        offset: Offset::new(offset),
+        crc32c: crc32c::crc32c(&entry),
+        entry,
+        messages: 1,
+        reply: AppendReply::new(move |outcome| drop(send.send(outcome))),
+    });
+    receive
+}
+
 fn append(journal: &Journal, offsets: std::ops::Range<u64>) {
-    let sent: Vec<_> = offsets
-        .map(|offset| {
-            let (send, receive) = oneshot::channel();
-            let entry = entry(offset);
-            journal.append(Append {
-                stream: STREAM,
-                epoch: OwnerEpoch::new(1),
-                offset: Offset::new(offset),
-                crc32c: crc32c::crc32c(&entry),
-                entry,
-                messages: 1,
-                reply: AppendReply::new(move |outcome| drop(send.send(outcome))),
-            });
-            receive
-        })
-        .collect();
+    let sent: Vec<_> = offsets.map(|offset| send(journal, offset, entry(offset))).collect();
     for outcome in block_on(join_all(sent)) {
         assert!(matches!(outcome.unwrap(), AppendOutcome::Committed { .. }));
     }
@@ -352,4 +352,80 @@ fn the_command_line_is_as_documented() {
     Arguments::command().debug_assert();
     assert!(Arguments::try_parse_from(["nereus", "verify"]).is_err());
     assert!(Arguments::try_parse_from(["nereus", "verify", "/data"]).is_ok());
+}
+
+#[test]
+fn former_content_of_a_used_again_segment_is_neither_data_nor_damage() {
+    let machine = Machine::new();
+    let mut options = Options::new(machine.path().to_owned(), UUID, 4 << 20, 64 << 10);
+    options.reserve_bytes = 0;
+    options.checkpoint_bytes = 4 << 20;
+    let env = real::env(machine.runtime.handle().clone()).unwrap();
+    let journal = block_on(Journal::open(env, options)).unwrap();
+    let create = HeadChange::Create {
+        stream: STREAM,
+        incarnation: Incarnation::new(2),
+        created_millis: 1,
+    };
+    block_on(journal.change(STREAM, create)).unwrap();
+    block_on(journal.change(STREAM, HeadChange::Claim { owner: "b".into() })).unwrap();
+    // Each round trims what the one before wrote, until files are used again.
+    let large = Bytes::from(vec![7u8; 60 << 10]);
+    for round in 0..8u64 {
+        for offset in round * 70..(round + 1) * 70 {
+            block_on(send(&journal, offset, large.clone())).unwrap();
+        }
+        let trim = HeadChange::Trim {
+            epoch: OwnerEpoch::new(1),
+            before: Offset::new((round + 1) * 70),
+            trimmed_bytes: 0,
+        };
+        block_on(journal.change(STREAM, trim)).unwrap();
+        block_on(journal.checkpoint()).unwrap();
+    }
+    assert!(journal.stats().kept_segments > 2, "{:?}", journal.stats());
+    append(&journal, 560..561);
+    block_on(journal.close()).unwrap();
+    let (outcome, text) = machine.run(|directory| Command::Verify { directory });
+    assert_eq!(outcome, Outcome::Sound, "{text}");
+    assert!(!text.contains("note") && !text.contains("damage:"), "{text}");
+    let (outcome, text) = machine.run(|directory| Command::Inspect { directory });
+    assert_eq!(outcome, Outcome::Sound, "{text}");
+    assert!(
+        text.contains("entries 560 to 561") && text.contains("kept for re-use: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_segment_that_the_broker_uses_again_meanwhile_is_noted_and_no_damage() {
+    let machine = Machine::written();
+    let path = machine.segment();
+    let segments = Arc::new(Segments::new(Arc::new(real::OsDisk), machine.path().join("journal")).unwrap());
+    let (mut frames, mut notes) = (0, Vec::new());
+    walk::walk(&segments, UUID, None, &mut |event| {
+        match event {
+            walk::Event::Frame { frame, .. } => {
+                frames += 1;
+                if frame.header.sequence == 5 {
+                    let mut bytes = fs::read(&path).unwrap();
+                    let mut header = SegmentHeader::decode(&bytes[..4096]).unwrap();
+                    header.sequence += 7;
+                    bytes[..4096].copy_from_slice(&header.encode());
+                    bytes[4096..].fill(0x55);
+                    fs::write(&path, bytes).unwrap();
+                }
+            }
+            walk::Event::Damage { place, what } => panic!("{place}: {what}"),
+            walk::Event::Note { what, .. } => notes.push(what),
+            walk::Event::Segment { .. } => {}
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(frames >= 5);
+    assert!(
+        notes.iter().any(|note| note.contains("uses its file again")),
+        "{notes:?}"
+    );
 }

@@ -1,7 +1,8 @@
 //! From the first segment to the last, frame by frame.
 //!
 //! Damage is told from an unfinished tail as recovery does: a frame counts as synced when a later frame or the checkpoint proves
-//! it. What is not proven was never acknowledged for certain, and is only noted.
+//! it. What is not proven was never acknowledged for certain, and is only noted. A broker that is at work meanwhile may use a dead
+//! segment again: before anything is called damage, this looks whether the file is still the same segment.
 
 use std::sync::Arc;
 
@@ -76,6 +77,23 @@ pub fn walk(segments: &Arc<Segments>, directory: u128, covered: Option<Position>
     Ok(())
 }
 
+/// How the walk through a segment ended.
+enum Jump {
+    /// No frame follows in it.
+    End,
+    /// The log goes on in the segment with this index.
+    To(usize),
+    /// The file is another segment by now.
+    UsedAgain,
+}
+
+/// What became of a frame.
+enum Shown {
+    Whole,
+    Unfinished,
+    UsedAgain,
+}
+
 struct Walker<'a, 'v> {
     segments: &'a Segments,
     scan: Scan,
@@ -107,10 +125,15 @@ impl Walker<'_, '_> {
                 match self.scan.at(index, position)? {
                     Found::Frame(frame) if frame.header.sequence >= wanted => {
                         if begun && frame.header.sequence > wanted {
+                            if self.is_used_again(index, sequence)? {
+                                break Jump::UsedAgain;
+                            }
                             self.damage(sequence, position, missing(wanted, frame.header.sequence))?;
                         }
-                        if !self.frame(index, sequence, position, &frame)? {
-                            break None;
+                        match self.frame(index, sequence, position, &frame)? {
+                            Shown::Whole => {}
+                            Shown::Unfinished => break Jump::End,
+                            Shown::UsedAgain => break Jump::UsedAgain,
                         }
                         begun = true;
                         self.next = frame.header.sequence.checked_add(1);
@@ -119,7 +142,11 @@ impl Walker<'_, '_> {
                     }
                     _ => {}
                 }
-                match self.scan.later(index, position, wanted)? {
+                let later = self.scan.later(index, position, wanted)?;
+                if self.is_used_again(index, sequence)? {
+                    break Jump::UsedAgain;
+                }
+                match later {
                     Some(later) => {
                         let found = later.frame.header.sequence;
                         if begun && found > wanted {
@@ -135,30 +162,57 @@ impl Walker<'_, '_> {
                         self.next = Some(found);
                         begun = true;
                         if later.index > index {
-                            break Some(later.index);
+                            break Jump::To(later.index);
                         }
                         position = later.position;
                     }
-                    None => break None,
+                    None => break Jump::End,
                 }
             };
-            self.end_of_segment(index, sequence, position)?;
-            index = jump.unwrap_or_else(|| index.saturating_add(1));
+            let following = index.saturating_add(1);
+            index = match jump {
+                Jump::UsedAgain => {
+                    // Its last frames were not seen: what comes next follows on something unknown.
+                    begun = false;
+                    following
+                }
+                Jump::End => {
+                    self.end_of_segment(index, sequence, position)?;
+                    following
+                }
+                Jump::To(later) => {
+                    self.end_of_segment(index, sequence, position)?;
+                    later
+                }
+            };
         }
         *next = self.next;
         Ok(())
     }
 
-    /// Shows one frame; `false` for an unfinished one, which ends the log.
-    fn frame(&mut self, index: usize, sequence: u64, position: u64, frame: &Frame) -> Result<bool> {
+    /// Whether the broker has made another segment of this file since the walk began; noted then.
+    fn is_used_again(&mut self, index: usize, sequence: u64) -> Result<bool> {
+        if self.scan.is_unchanged(index)? {
+            return Ok(false);
+        }
+        let what = "nothing needed the segment any more, and the broker uses its file again: look again for the rest";
+        self.note(sequence, 0, what.into())?;
+        Ok(true)
+    }
+
+    /// Shows one frame; an unfinished one ends the log.
+    fn frame(&mut self, index: usize, sequence: u64, position: u64, frame: &Frame) -> Result<Shown> {
         let bytes = self.scan.bytes(index, position, frame)?;
         if !frame.body_is_intact(&bytes) {
+            if self.is_used_again(index, sequence)? {
+                return Ok(Shown::UsedAgain);
+            }
             let number = frame.header.sequence;
             let covered = self.covered.is_some_and(|covered| number < covered.sequence);
             if !covered && self.scan.later(index, position, number)?.is_none() {
                 let what = format!("frame {number} is unfinished: it was never acknowledged, and a start drops it");
                 self.note(sequence, position, what)?;
-                return Ok(false);
+                return Ok(Shown::Unfinished);
             }
         }
         (self.visit)(Event::Frame {
@@ -166,7 +220,7 @@ impl Walker<'_, '_> {
             frame,
             bytes: &bytes,
         })?;
-        Ok(true)
+        Ok(Shown::Whole)
     }
 
     /// Behind the last frame: what else lies there, and whether the file is as long as it was made.
@@ -182,14 +236,15 @@ impl Walker<'_, '_> {
             .and_then(|next| next.header);
         let kept = follower.map(|next| next.previous_length).filter(|kept| *kept > 0);
         let whole = kept.or(header.map(|header| header.length)).unwrap_or(length);
-        let written = self.scan.written_end(index, end.min(length))?;
+        let behind = self.scan.behind(index, end.min(length))?;
+        let written = behind.end;
         if length < whole && (written > end || end >= length) {
             self.damage(
                 sequence,
                 length,
                 format!("the file has {length} bytes of {whole}: it was cut"),
             )?;
-        } else if written > end {
+        } else if written > end && !behind.reused {
             let what = format!(
                 "{} bytes behind the last frame are none: left by a crash",
                 written.saturating_sub(end)

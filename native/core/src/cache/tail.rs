@@ -15,8 +15,15 @@ const ENTRY_OVERHEAD: u64 = 96;
 /// The common bound and order of eviction.
 pub struct TailCache {
     account: Arc<Account>,
+    order: Mutex<Order>,
+}
+
+#[derive(Default)]
+struct Order {
     /// One ticket per cached entry, oldest first. Tickets of entries that are gone already only carry their overhead.
-    order: Mutex<VecDeque<Ticket>>,
+    tickets: VecDeque<Ticket>,
+    /// About so many tickets of entries that are gone.
+    stale: usize,
 }
 
 struct Ticket {
@@ -41,7 +48,7 @@ impl TailCache {
     pub(super) fn new(account: Arc<Account>) -> Self {
         TailCache {
             account,
-            order: Mutex::new(VecDeque::new()),
+            order: Mutex::default(),
         }
     }
 
@@ -53,83 +60,131 @@ impl TailCache {
         }
     }
 
-    fn evict(&self) {
-        while self.account.over() {
-            let Some(ticket) = self.order.lock().pop_front() else {
-                return;
-            };
-            let mut entries = ticket.tail.lock();
-            let mut freed = ENTRY_OVERHEAD;
-            if entries.first == ticket.offset {
-                if let Some(entry) = entries.entries.pop_front() {
-                    entries.first = Offset::new(ticket.offset.get() + 1);
-                    freed += entry.len() as u64;
-                }
+    /// Takes `bytes`, letting the oldest appends go until they fit. False when they never do.
+    fn room(&self, bytes: u64) -> bool {
+        while !self.account.take(bytes) {
+            if bytes > self.account.limit() || !self.let_oldest_go() {
+                return false;
             }
-            drop(entries);
-            self.account.release(freed);
         }
+        true
+    }
+
+    fn let_oldest_go(&self) -> bool {
+        let Some(ticket) = self.order.lock().tickets.pop_front() else {
+            return false;
+        };
+        let mut entries = ticket.tail.lock();
+        let mut freed = ENTRY_OVERHEAD;
+        if entries.first == ticket.offset {
+            if let Some(entry) = entries.entries.pop_front() {
+                entries.first = Offset::new(ticket.offset.get() + 1);
+                freed += entry.len() as u64;
+            }
+        }
+        drop(entries);
+        self.account.release(freed);
+        true
+    }
+
+    /// Counts tickets whose entries went, and throws them away once they are half of all: closed streams leave nothing behind.
+    fn sweep(&self, went: usize) {
+        let mut order = self.order.lock();
+        order.stale += went;
+        if order.stale * 2 < order.tickets.len() {
+            return;
+        }
+        let before = order.tickets.len();
+        order.tickets.retain(Ticket::is_live);
+        order.stale = 0;
+        let gone = (before - order.tickets.len()) as u64;
+        self.account.release(gone * ENTRY_OVERHEAD);
+    }
+}
+
+impl Ticket {
+    fn is_live(&self) -> bool {
+        let entries = self.tail.lock();
+        let inside = self.offset.distance_from(entries.first);
+        inside.is_some_and(|inside| inside < entries.entries.len() as u64)
     }
 }
 
 impl StreamTail {
     /// Takes in an entry that was just committed, in offset order. After a gap the tail starts anew.
     pub fn push(&self, offset: Offset, entry: Bytes) {
-        let bytes = entry.len() as u64 + ENTRY_OVERHEAD;
-        if bytes > self.cache.account.limit() {
+        if !self.cache.room(entry.len() as u64 + ENTRY_OVERHEAD) {
             return;
         }
-        {
+        let went = {
             let mut entries = self.entries.lock();
             let next = entries.first.get() + entries.entries.len() as u64;
+            let mut went = 0;
             if offset.get() != next {
-                self.forget(&mut entries);
+                went = self.forget(&mut entries);
                 entries.first = offset;
             }
-            self.cache.account.charge(bytes);
             entries.entries.push_back(entry);
-        }
-        self.cache.order.lock().push_back(Ticket {
+            went
+        };
+        self.cache.order.lock().tickets.push_back(Ticket {
             tail: self.entries.clone(),
             offset,
         });
-        self.cache.evict();
+        if went > 0 {
+            self.cache.sweep(went);
+        }
     }
 
-    /// Entries from exactly `start`, below `up_to`: at least one, then as many as fit. `None` when `start` is not cached.
-    pub fn read(&self, start: Offset, up_to: Offset, max_entries: u32, max_bytes: u64) -> Option<Vec<Bytes>> {
+    /// Shows entries from exactly `start`, below `up_to`: at least one, then as many as fit. Gives what they weigh, bytes; `None`
+    /// when `start` is not cached.
+    pub fn read(
+        &self,
+        start: Offset,
+        up_to: Offset,
+        max_entries: u32,
+        max_bytes: u64,
+        mut show: impl FnMut(Offset, &Bytes),
+    ) -> Option<u64> {
         let entries = self.entries.lock();
         let skip = usize::try_from(start.distance_from(entries.first)?).ok()?;
         entries.entries.get(skip)?;
         let most = up_to.distance_from(start)?.min(u64::from(max_entries));
-        let mut bytes = 0u64;
-        let mut found = Vec::new();
-        for entry in entries
-            .entries
-            .iter()
-            .skip(skip)
-            .take(usize::try_from(most).unwrap_or(usize::MAX))
-        {
+        let (mut bytes, mut count) = (0u64, 0u64);
+        for (entry, offset) in entries.entries.range(skip..).zip(start.get()..) {
             bytes = bytes.saturating_add(entry.len() as u64);
-            if bytes > max_bytes && !found.is_empty() {
+            if count >= most || (bytes > max_bytes && count > 0) {
+                bytes = bytes.saturating_sub(entry.len() as u64);
                 break;
             }
-            found.push(entry.clone());
+            show(Offset::new(offset), entry);
+            count += 1;
         }
-        Some(found)
+        Some(bytes.saturating_add(count.saturating_mul(ENTRY_OVERHEAD)))
+    }
+
+    /// The first cached offset, if any entry is cached.
+    pub fn first(&self) -> Option<Offset> {
+        let entries = self.entries.lock();
+        (!entries.entries.is_empty()).then_some(entries.first)
     }
 
     /// Lets every entry go.
     pub fn clear(&self) {
-        self.forget(&mut self.entries.lock());
+        let went = self.forget(&mut self.entries.lock());
+        if went > 0 {
+            self.cache.sweep(went);
+        }
     }
 
-    fn forget(&self, entries: &mut Entries) {
+    fn forget(&self, entries: &mut Entries) -> usize {
         let bytes: u64 = entries.entries.iter().map(|entry| entry.len() as u64).sum();
+        let went = entries.entries.len();
         // No ticket may match an entry that comes later under an offset used before.
-        entries.first = Offset::new(entries.first.get() + entries.entries.len() as u64);
-        entries.entries.clear();
+        entries.first = Offset::new(entries.first.get() + went as u64);
+        entries.entries = VecDeque::new();
         self.cache.account.release(bytes);
+        went
     }
 }
 
@@ -154,8 +209,22 @@ mod tests {
     }
 
     fn read(tail: &StreamTail, start: u64, entries: u32, bytes: u64) -> Option<Vec<u8>> {
-        let found = tail.read(Offset::new(start), Offset::MAX, entries, bytes)?;
-        Some(found.iter().map(|entry| entry[0]).collect())
+        read_to(tail, start, u64::MAX, entries, bytes)
+    }
+
+    fn read_to(tail: &StreamTail, start: u64, up_to: u64, entries: u32, bytes: u64) -> Option<Vec<u8>> {
+        let mut found = Vec::new();
+        tail.read(
+            Offset::new(start),
+            Offset::new(up_to),
+            entries,
+            bytes,
+            |offset, entry| {
+                assert_eq!(offset.get(), u64::from(entry[0]));
+                found.push(entry[0]);
+            },
+        )?;
+        Some(found)
     }
 
     #[test]
@@ -168,7 +237,8 @@ mod tests {
         assert_eq!(read(&tail, 6, 2, 900), Some(vec![6, 7]));
         assert_eq!(read(&tail, 6, 9, 25), Some(vec![6, 7]));
         assert_eq!(read(&tail, 6, 9, 1), Some(vec![6]));
-        assert_eq!(tail.read(Offset::new(6), Offset::new(7), 9, 900).unwrap().len(), 1);
+        assert_eq!(read_to(&tail, 6, 7, 9, 900), Some(vec![6]));
+        assert_eq!(tail.first(), Some(Offset::new(5)));
     }
 
     #[test]
@@ -180,10 +250,32 @@ mod tests {
         assert_eq!(read(&a, 0, 1, 1), None);
         assert_eq!(read(&a, 1, 1, 1), Some(vec![1]));
         drop(b);
-        assert_eq!(cache.account.used(), 100 + 4 * ENTRY_OVERHEAD);
+        assert_eq!(
+            cache.account.used(),
+            100 + ENTRY_OVERHEAD,
+            "a closed stream leaves nothing behind"
+        );
         fill(&a, 2..40, 100);
         assert_eq!(read(&a, 36, 9, 900), Some(vec![36, 37, 38, 39]));
         assert_eq!(cache.account.used(), 4 * (100 + ENTRY_OVERHEAD));
+    }
+
+    #[test]
+    fn account_ends_at_nothing_when_every_stream_is_closed_while_others_append() {
+        let cache = cache(50 * (10 + ENTRY_OVERHEAD));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..50 {
+                        let tail = cache.stream();
+                        fill(&tail, 0..(round % 7) * 10, 10);
+                        assert!(cache.account.used() <= cache.account.limit());
+                    }
+                });
+            }
+        });
+        assert_eq!(cache.account.used(), 0);
+        assert!(cache.order.lock().tickets.is_empty());
     }
 
     #[test]

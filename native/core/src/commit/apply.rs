@@ -19,6 +19,8 @@ pub const FOLD: usize = 16;
 pub struct Fold {
     /// Bytes of all entries before the first commit.
     pub bytes_before: u64,
+    /// Latest append time of all commits before the first one; 0 = there is none.
+    pub latest_before: u64,
     /// Contiguous, oldest first; never empty.
     pub commits: Vec<Commit>,
 }
@@ -53,6 +55,7 @@ impl StreamHead {
             migrated: false,
             created_millis,
             last_append_millis: 0,
+            folded_append_millis: 0,
             ring: VecDeque::new(),
         }
     }
@@ -72,6 +75,11 @@ impl StreamHead {
         self.ring
             .iter()
             .fold(self.total_bytes, |rest, commit| rest.saturating_sub(commit.bytes))
+    }
+
+    /// Latest append time of all commits, whatever the clock did in between; 0 = none yet.
+    pub fn latest_append_millis(&self) -> u64 {
+        latest(&self.ring, self.folded_append_millis)
     }
 
     /// Whether `commit` is a legal next one; the text says what is wrong. Epoch and termination are [`Tail`]'s part.
@@ -112,8 +120,12 @@ impl StreamHead {
         );
         let fold = (self.ring.len() >= RING).then(|| Fold {
             bytes_before: self.bytes_before_ring(),
+            latest_before: self.folded_append_millis,
             commits: self.ring.drain(..FOLD).collect(),
         });
+        if let Some(fold) = &fold {
+            self.folded_append_millis = latest(&fold.commits, fold.latest_before);
+        }
         self.end = commit.end().unwrap_or(Offset::MAX);
         self.version = self.version.next().unwrap_or(self.version);
         self.last_commit = commit.id;
@@ -209,6 +221,12 @@ impl HeadChange {
         next.version = head.version.next().ok_or_else(|| used_up(stream, "versions"))?;
         Ok(Changed::Head(Box::new(next)))
     }
+}
+
+fn latest<'a>(commits: impl IntoIterator<Item = &'a Commit>, before: u64) -> u64 {
+    commits
+        .into_iter()
+        .fold(before, |latest, commit| latest.max(commit.append_millis))
 }
 
 fn used_up(stream: StreamId, what: &str) -> Error {

@@ -85,6 +85,8 @@ pub struct StreamHead {
     pub created_millis: u64,
     /// Broker clock of the newest append; 0 = none yet.
     pub last_append_millis: u64,
+    /// Latest broker clock among the commits that have left the ring; 0 = none has. The clock may go back, this does not.
+    pub folded_append_millis: u64,
     /// The newest commits, oldest first, contiguous up to `end`. At most [`RING`].
     pub ring: VecDeque<Commit>,
 }

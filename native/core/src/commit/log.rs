@@ -49,6 +49,13 @@ pub trait Log: Send + Sync + 'static {
     /// Reads one commit back and verifies every entry (L12). `Corrupt` names segment and position.
     fn read(&self, stream: StreamId, commit: Commit) -> BoxFuture<Result<Slice>>;
 
+    /// Reads several commits of one stream back, neighbours in offset order, as one piece of work; one answer each, as for
+    /// [`Log::read`].
+    fn read_run(&self, stream: StreamId, commits: Vec<Commit>) -> BoxFuture<Vec<Result<Slice>>> {
+        let reads: Vec<_> = commits.into_iter().map(|commit| self.read(stream, commit)).collect();
+        Box::pin(futures::future::join_all(reads))
+    }
+
     /// The store of everything that hangs on the streams of this log: commit pages, properties, cursors.
     fn store(&self) -> Arc<dyn MetadataStore>;
 }

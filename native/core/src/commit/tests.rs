@@ -19,10 +19,15 @@ fn commit(id: u128, start: u64, count: u32, bytes: u64) -> Commit {
         count,
         bytes,
         messages: u64::from(count),
-        append_millis: 1000 + start,
+        // Goes back now and then.
+        append_millis: 1000 + start * 7 % 50,
         target: ReadTarget::Memory { slice: id as u64 },
         crc32c: 0,
     }
+}
+
+fn latest(commits: &[Commit]) -> u64 {
+    commits.iter().map(|c| c.append_millis).max().unwrap_or(0)
 }
 
 fn changed(head: &StreamHead, change: HeadChange) -> StreamHead {
@@ -72,6 +77,7 @@ proptest! {
                     all.push(next);
                     if let Some(fold) = head.commit(next) {
                         prop_assert_eq!(fold.bytes_before, folded.iter().map(|c| c.bytes).sum::<u64>());
+                        prop_assert_eq!(fold.latest_before, latest(&folded));
                         prop_assert_eq!(fold.commits.len(), FOLD);
                         folded.extend(fold.commits);
                     }
@@ -101,6 +107,7 @@ proptest! {
             let tiled: Vec<Commit> = folded.iter().chain(&head.ring).copied().collect();
             prop_assert_eq!(&tiled, &all);
             prop_assert_eq!(head.bytes_before_ring(), folded.iter().map(|c| c.bytes).sum::<u64>());
+            prop_assert_eq!((head.folded_append_millis, head.latest_append_millis()), (latest(&folded), latest(&all)));
         }
         for c in &head.ring {
             prop_assert_eq!(head.find(c.start).map(|f| f.id), Some(c.id));

@@ -1,14 +1,15 @@
 //! The next state of a cursor, built from the present one and a run of updates. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::names::{index_key, name_of, page_key, Named, Names};
 use super::pages;
 use super::types::{AckPage, CursorUpdate};
 use crate::env::Random;
 use crate::error::{Error, Result};
-use crate::record::{CursorRoot, Key, PageName, Record};
+use crate::record::{CursorRoot, Key, Record};
 use crate::types::{OwnerEpoch, StreamId};
 
 /// Low bits of an offset that a page covers.
@@ -18,26 +19,29 @@ pub(super) struct Draft {
     stream: StreamId,
     epoch: OwnerEpoch,
     root: Option<CursorRoot>,
-    /// New contents by page number; they replace every named part of the page.
+    names: Names,
+    /// New contents by page number; they replace every named part of the page. Nothing acknowledged removes the page.
     changed: BTreeMap<u64, AckPage>,
-    replaced: Vec<Key>,
+    replaced: Vec<Named>,
 }
 
 /// What a draft asks to be written.
 pub(super) struct Change {
     pub root: CursorRoot,
-    /// New page versions, durable before the root.
-    pub pages: Vec<(Key, Bytes)>,
-    /// Page versions that the new root no longer names.
+    pub names: Names,
+    /// New versions of pages and index records, durable before the root.
+    pub parts: Vec<(Key, Bytes)>,
+    /// Versions that the new root no longer leads to.
     pub replaced: Vec<Key>,
 }
 
 impl Draft {
-    pub fn of(stream: StreamId, epoch: OwnerEpoch, root: Option<&CursorRoot>) -> Draft {
+    pub fn of(stream: StreamId, epoch: OwnerEpoch, before: Option<(&CursorRoot, &Names)>) -> Draft {
         Draft {
             stream,
             epoch,
-            root: root.cloned(),
+            root: before.map(|(root, _)| root.clone()),
+            names: before.map(|(_, names)| names.clone()).unwrap_or_default(),
             changed: BTreeMap::new(),
             replaced: Vec::new(),
         }
@@ -67,6 +71,7 @@ impl Draft {
             cursor_properties: BTreeMap::new(),
             created_millis: now_millis,
             pages: Vec::new(),
+            indexes: Vec::new(),
         });
         root.mark_delete_end = update.mark_delete_end;
         if let Some(properties) = &update.position_properties {
@@ -76,60 +81,77 @@ impl Draft {
             root.cursor_properties.clone_from(properties);
         }
         let first_live = update.mark_delete_end.get() >> PAGE_BITS;
-        let listed: BTreeMap<u64, &AckPage> = update.pages.iter().map(|page| (page.page_no, page)).collect();
-        let stays = |page: u64| page >= first_live && !update.full && !listed.contains_key(&page);
-        let (kept, gone): (Vec<PageName>, Vec<PageName>) = root.pages.drain(..).partition(|name| stays(name.page));
-        root.pages = kept;
-        for name in gone {
-            self.replaced.push(page_key(root, &name)?);
+        self.replaced.extend(self.names.remove_below(first_live));
+        self.changed.retain(|page, _| *page >= first_live);
+        if update.full {
+            let empty = |page_no| AckPage {
+                page_no,
+                ..AckPage::default()
+            };
+            let named = self.names.iter().map(|named| named.name.page);
+            let all: BTreeSet<u64> = named.chain(self.changed.keys().copied()).collect();
+            self.changed = all.into_iter().map(|page_no| (page_no, empty(page_no))).collect();
         }
-        self.changed.retain(|page, _| stays(*page));
-        for page in update
-            .pages
-            .iter()
-            .filter(|page| page.page_no >= first_live && !page.is_empty())
-        {
+        for page in update.pages.iter().filter(|page| page.page_no >= first_live) {
             self.changed.insert(page.page_no, page.clone());
         }
         Ok(())
     }
 
-    /// The root and pages to write. `Invalid` when something is too large to be stored.
-    pub fn finish(self, random: &dyn Random) -> Result<Change> {
+    /// The root and what it leads to. `Invalid` when something is too large to be stored.
+    pub fn finish(mut self, random: &dyn Random) -> Result<Change> {
         let Some(mut root) = self.root else {
             return Err(Error::Internal {
                 what: "a cursor draft without an update".into(),
             });
         };
-        let mut written = Vec::new();
+        let mut parts = Vec::new();
         for page in self.changed.values() {
-            for part in pages::cut(page)? {
-                // Random, so that a copy which arrives late can never stand for another content.
-                let record = part.record(self.stream, &root.name, page.page_no, random.next_u64());
-                let value = record.encode()?;
-                root.pages.push(PageName {
-                    page: record.page,
-                    chunk: record.chunk,
-                    version: record.version,
-                    bytes: u32::try_from(value.len()).unwrap_or(u32::MAX),
-                    crc32c: crc32c::crc32c(&value),
-                });
-                written.push((record.key()?, value));
+            let before = self.names.page(page.page_no);
+            let mut named = Vec::new();
+            if !page.is_empty() {
+                let chunks: Vec<u16> = before.iter().map(|part| part.name.chunk).collect();
+                for part in pages::cut(page, &chunks)? {
+                    let digest = Some(part.digest());
+                    let same = |old: &&Named| old.name.chunk == part.chunk && old.digest == digest;
+                    if let Some(same) = before.iter().find(same) {
+                        named.push(*same);
+                        continue;
+                    }
+                    // Random, so that a copy which arrives late can never stand for another content.
+                    let record = part.record(self.stream, &root.name, page.page_no, random.next_u64());
+                    let value = record.encode()?;
+                    let name = name_of((record.page, record.chunk), record.version, &value);
+                    named.push(Named { name, digest });
+                    parts.push((record.key()?, value));
+                }
+            }
+            self.replaced
+                .extend(before.iter().filter(|old| !named.contains(old)).copied());
+            if named != before {
+                self.names.replace(page.page_no, &named);
             }
         }
-        root.pages.sort_unstable_by_key(|name| (name.page, name.chunk));
+        let sealed = self.names.seal(self.stream, &root.name, random)?;
+        parts.extend(sealed.written);
+        let mut replaced = Vec::new();
+        for old in &self.replaced {
+            replaced.push(page_key(&root, &old.name)?);
+        }
+        for old in &sealed.gone {
+            replaced.push(index_key(&root, old)?);
+        }
+        root.pages = sealed.pages;
+        root.indexes = sealed.indexes;
         root.owner_epoch = self.epoch;
         root.ack_epoch = root.ack_epoch.saturating_add(1);
         Ok(Change {
             root,
-            pages: written,
-            replaced: self.replaced,
+            names: self.names,
+            parts,
+            replaced,
         })
     }
-}
-
-pub(super) fn page_key(root: &CursorRoot, name: &PageName) -> Result<Key> {
-    Key::cursor_page(root.stream, &root.name, name.page, name.chunk, name.version)
 }
 
 pub(super) fn missing(name: &str, stream: StreamId) -> Error {

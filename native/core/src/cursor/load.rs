@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::draft::page_key;
+use bytes::Bytes;
+
+use super::names::{check, corrupt, index_key, page_key, Names, Place};
 use super::pages;
 use super::types::{AckPage, CursorState};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, MetadataStore, Verdict, Version, Versioned, Write};
-use crate::record::{CursorPage, CursorRoot, Key, Record, RecordType};
+use crate::record::{CursorIndex, CursorPage, CursorRoot, Key, PageName, Record, RecordType};
 use crate::types::{OwnerEpoch, StreamId};
 
 /// Keys per scan.
@@ -20,9 +22,26 @@ const MAX_TRIES: u32 = 8;
 /// What is known of a stored cursor.
 pub(super) enum Known {
     Absent,
-    At(Box<CursorRoot>, Version),
+    At(Box<Stored>),
     /// An outcome was lost: read before the next change.
     Unsure,
+}
+
+/// A stored cursor without its acks.
+pub(super) struct Stored {
+    /// Without names: they are in `names`.
+    pub root: CursorRoot,
+    pub version: Version,
+    pub names: Names,
+}
+
+impl Stored {
+    /// A root, its version and what it leads to.
+    pub fn new(mut root: CursorRoot, version: Version, names: Names) -> Stored {
+        // The names are kept in one form only.
+        (root.pages, root.indexes) = (Vec::new(), Vec::new());
+        Stored { root, version, names }
+    }
 }
 
 pub(super) struct Claimed {
@@ -84,38 +103,53 @@ pub(super) async fn claim(
     }
     claimed.sort_unstable_by(|(a, _), (b, _)| a.name.cmp(&b.name));
 
-    let mut named: HashSet<Key> = HashSet::new();
-    for (root, _) in &claimed {
-        for page in &root.pages {
-            named.insert(page_key(root, page)?);
-        }
+    // Nobody else moves a root from here on, so what is found now is what the roots lead to.
+    let mut found: HashMap<Key, Versioned> = HashMap::new();
+    for kind in [RecordType::CursorIndex, RecordType::CursorPage] {
+        found.extend(scan_all(store, kind, stream).await?);
     }
-    let mut pages = HashMap::new();
-    let mut orphans = Vec::new();
-    for (key, stored) in scan_all(store, RecordType::CursorPage, stream).await? {
-        match named.contains(&key) {
-            true => drop(pages.insert(key, stored)),
-            false => orphans.push(Write {
-                key,
-                expected: Expected::Version(stored.version),
-                value: None,
-            }),
-        }
+    let mut used: HashSet<Key> = HashSet::new();
+    let mut known = HashMap::new();
+    let mut states = Vec::new();
+    for (root, version) in claimed {
+        let mut find = |key: &Key| {
+            used.insert(key.clone());
+            found.get(key).cloned()
+        };
+        let indexes = indexes(&root, &mut find)?;
+        let (state, digests) = state(&root, &indexes, &mut find)?;
+        let names = Names::of(&root, indexes, |name| digests.get(&name.place()).copied());
+        known.insert(
+            root.name.clone(),
+            Known::At(Box::new(Stored::new(root, version, names))),
+        );
+        states.push(state);
     }
-    let states = claimed
-        .iter()
-        .map(|(root, _)| state(root, |key| pages.get(key).cloned()))
-        .collect::<Result<_>>()?;
+    remove_orphans(store, stream, found, &used).await;
+    Ok(Claimed { known, states })
+}
+
+/// Removes what no root leads to: what a crash left between the parts and the root, or between the root and the reclamation.
+async fn remove_orphans(
+    store: &dyn MetadataStore,
+    stream: StreamId,
+    found: HashMap<Key, Versioned>,
+    used: &HashSet<Key>,
+) {
+    let orphans: Vec<Write> = found
+        .into_iter()
+        .filter(|(key, _)| !used.contains(key))
+        .map(|(key, stored)| Write {
+            key,
+            expected: Expected::Version(stored.version),
+            value: None,
+        })
+        .collect();
     if !orphans.is_empty() {
-        tracing::debug!(%stream, count = orphans.len(), "removing cursor pages that no root names");
+        tracing::debug!(%stream, count = orphans.len(), "removing parts of cursors that no root leads to");
         // What stays is found again by the next claim.
         drop(store.write(orphans).await);
     }
-    let known = claimed
-        .into_iter()
-        .map(|(root, version)| (root.name.clone(), Known::At(Box::new(root), version)))
-        .collect();
-    Ok(Claimed { known, states })
 }
 
 /// Every cursor of a stream, by name, without claiming any.
@@ -130,26 +164,50 @@ pub async fn read_all(store: &dyn MetadataStore, stream: StreamId) -> Result<Vec
     Ok(states)
 }
 
+/// One cursor without its acks; `None` when there is none.
+pub(super) async fn stored(store: &dyn MetadataStore, stream: StreamId, name: &str) -> Result<Option<Stored>> {
+    let key = Key::cursor_root(stream, name)?;
+    let Some(there) = store.get(key.clone()).await? else {
+        return Ok(None);
+    };
+    let read = read_stable(store, key, there, Depth::Names).await?;
+    Ok(read.map(|(root, version, indexes, _)| {
+        let names = Names::of(&root, indexes, |_| None);
+        Stored::new(root, version, names)
+    }))
+}
+
 /// One cursor; `None` when it was deleted meanwhile.
-async fn read_one(store: &dyn MetadataStore, key: Key, mut stored: Versioned) -> Result<Option<CursorState>> {
+async fn read_one(store: &dyn MetadataStore, key: Key, there: Versioned) -> Result<Option<CursorState>> {
+    let read = read_stable(store, key, there, Depth::Pages).await?;
+    Ok(read.and_then(|(_, _, _, state)| state))
+}
+
+/// By the place of a part, what tells its content apart.
+type Digests = HashMap<Place, u64>;
+
+/// How far a read follows the names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Names,
+    Pages,
+}
+
+type Read = (CursorRoot, Version, Vec<CursorIndex>, Option<CursorState>);
+
+/// Follows a root that its owner may change meanwhile.
+async fn read_stable(store: &dyn MetadataStore, key: Key, mut there: Versioned, depth: Depth) -> Result<Option<Read>> {
     for _ in 0..MAX_TRIES {
-        let root = CursorRoot::decode(&key, &stored.value)?;
-        let mut pages = HashMap::new();
-        for name in &root.pages {
-            let page = page_key(&root, name)?;
-            if let Some(there) = store.get(page.clone()).await? {
-                pages.insert(page, there);
-            }
+        let root = CursorRoot::decode(&key, &there.value)?;
+        let result = follow(store, &root, depth).await;
+        if let Ok((indexes, state)) = result {
+            return Ok(Some((root, there.version, indexes, state)));
         }
-        let result = state(&root, |key| pages.get(key).cloned());
-        if result.is_ok() {
-            return result.map(Some);
-        }
-        // A page may be gone because a newer root replaced it: only a root that stayed proves damage.
+        // A part may be gone because a newer root replaced it: only a root that stayed proves damage.
         match store.get(key.clone()).await? {
             None => return Ok(None),
-            Some(now) if now.version == stored.version => return result.map(Some),
-            Some(now) => stored = now,
+            Some(now) if now.version == there.version => return result.map(|_| None),
+            Some(now) => there = now,
         }
     }
     Err(Error::Unavailable {
@@ -158,37 +216,96 @@ async fn read_one(store: &dyn MetadataStore, key: Key, mut stored: Versioned) ->
     })
 }
 
-fn state(root: &CursorRoot, find: impl Fn(&Key) -> Option<Versioned>) -> Result<CursorState> {
-    let mut parts: BTreeMap<u64, Vec<CursorPage>> = BTreeMap::new();
-    for name in &root.pages {
-        let key = page_key(root, name)?;
-        let corrupt = |detail: String| Error::Corrupt {
-            what: format!("cursor {} of stream {}", root.name, root.stream),
-            place: format!("key {key}"),
-            detail,
-        };
-        let Some(stored) = find(&key) else {
-            return Err(corrupt("a page that the cursor's root names is missing".into()));
-        };
-        if stored.value.len() as u64 != u64::from(name.bytes) || crc32c::crc32c(&stored.value) != name.crc32c {
-            return Err(corrupt("a page is not the one that the cursor's root names".into()));
+async fn follow(
+    store: &dyn MetadataStore,
+    root: &CursorRoot,
+    depth: Depth,
+) -> Result<(Vec<CursorIndex>, Option<CursorState>)> {
+    let mut found = HashMap::new();
+    for name in &root.indexes {
+        fetch(store, index_key(root, name)?, &mut found).await?;
+    }
+    let indexes = indexes(root, &mut |key| found.get(key).cloned())?;
+    if depth == Depth::Names {
+        return Ok((indexes, None));
+    }
+    for name in page_names(root, &indexes) {
+        fetch(store, page_key(root, name)?, &mut found).await?;
+    }
+    let (state, _) = state(root, &indexes, &mut |key| found.get(key).cloned())?;
+    Ok((indexes, Some(state)))
+}
+
+async fn fetch(store: &dyn MetadataStore, key: Key, found: &mut HashMap<Key, Versioned>) -> Result<()> {
+    if let Some(there) = store.get(key.clone()).await? {
+        found.insert(key, there);
+    }
+    Ok(())
+}
+
+/// The index records that a root names, checked.
+fn indexes(root: &CursorRoot, find: &mut dyn FnMut(&Key) -> Option<Versioned>) -> Result<Vec<CursorIndex>> {
+    let mut indexes: Vec<CursorIndex> = Vec::with_capacity(root.indexes.len());
+    for name in &root.indexes {
+        let key = index_key(root, name)?;
+        let index = CursorIndex::decode(&key, &named(root, name, &key, find)?)?;
+        let before = indexes.last().and_then(|before| before.names.last());
+        if before.is_some_and(|before| before.place() >= name.place()) {
+            return Err(corrupt(
+                root,
+                &key,
+                "it starts before the one that is named before it ends",
+            ));
         }
-        parts
-            .entry(name.page)
-            .or_default()
-            .push(CursorPage::decode(&key, &stored.value)?);
+        indexes.push(index);
+    }
+    Ok(indexes)
+}
+
+fn page_names<'a>(root: &'a CursorRoot, indexes: &'a [CursorIndex]) -> impl Iterator<Item = &'a PageName> {
+    root.pages.iter().chain(indexes.iter().flat_map(|index| &index.names))
+}
+
+/// The value that is named, and no other.
+fn named(
+    root: &CursorRoot,
+    name: &PageName,
+    key: &Key,
+    find: &mut dyn FnMut(&Key) -> Option<Versioned>,
+) -> Result<Bytes> {
+    let Some(stored) = find(key) else {
+        return Err(corrupt(root, key, "a part that the cursor's root leads to is missing"));
+    };
+    check(name, &stored.value).map_err(|detail| corrupt(root, key, detail))?;
+    Ok(stored.value)
+}
+
+/// The acks, and what tells the contents of their parts apart.
+fn state(
+    root: &CursorRoot,
+    indexes: &[CursorIndex],
+    find: &mut dyn FnMut(&Key) -> Option<Versioned>,
+) -> Result<(CursorState, Digests)> {
+    let mut parts: BTreeMap<u64, Vec<CursorPage>> = BTreeMap::new();
+    let mut digests = HashMap::new();
+    for name in page_names(root, indexes) {
+        let key = page_key(root, name)?;
+        let page = CursorPage::decode(&key, &named(root, name, &key, find)?)?;
+        digests.insert(name.place(), pages::digest(&page.acked, &page.batches));
+        parts.entry(name.page).or_default().push(page);
     }
     let pages: Vec<AckPage> = parts
         .into_iter()
         .map(|(page, parts)| pages::join(page, parts))
         .collect::<Result<_>>()?;
-    Ok(CursorState {
+    let state = CursorState {
         name: root.name.clone(),
         mark_delete_end: root.mark_delete_end,
         position_properties: root.position_properties.clone(),
         cursor_properties: root.cursor_properties.clone(),
         pages,
-    })
+    };
+    Ok((state, digests))
 }
 
 /// Every record of one kind in one stream, ascending.

@@ -1,17 +1,20 @@
-//! Durable cursors: a root plus immutable page versions.
+//! Durable cursors: a root plus immutable page versions, named by the root or, where they are many, by immutable index records.
 //!
 //! Owns: [`Cursors`] (the cursors of one writable open), [`read_all`] (for everybody else), the [cutting](pages) of ack pages into
-//! records of at most 64 KiB.
+//! records of at most 64 KiB, the [grouping](names) of their names.
 //! Promises: a persist answers after durability; updates of one cursor take effect in call order and coalesce while a persist of
-//! the same cursor is in flight; cost follows the change, whatever the number of ranges.
+//! the same cursor is in flight; cost follows the change, whatever the number of ranges: a persist writes the parts in which
+//! something changed (about 16 KiB of batch bitmaps each), the index records that name them, and the root.
 //! Keeps: L5 (each root takes the owner epoch before it is loaded, and every update names the version it replaces), L15 (the
-//! conditional update of the root is the commit; pages are durable before it and reclaimed after it). A cursor that cannot be read
+//! conditional update of the root is the commit; what it leads to is durable before it and reclaimed after it). A cursor that cannot be read
 //! is an error, never an empty cursor.
 //! Does not: keep acks in memory or judge them (the facade does); guard against a copy of a *create* that arrives only after the
 //! cursor was deleted again: a provider that holds cursors applies the writes of one key in the order they were sent.
 
 mod draft;
+mod held;
 mod load;
+mod names;
 mod pages;
 mod persist;
 mod types;
@@ -19,9 +22,9 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use std::collections::hash_map::Entry;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::btree_map::Entry;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -29,8 +32,9 @@ use tokio::sync::oneshot;
 pub use load::read_all;
 pub use types::{AckPage, CursorState, CursorUpdate};
 
+use self::held::Held;
 use self::load::Known;
-use crate::commit::HeadCell;
+use crate::commit::{HeadCell, Log};
 use crate::env::{BoxFuture, Env, Sequence};
 use crate::error::{Error, Result};
 use crate::metadata::MetadataStore;
@@ -43,11 +47,14 @@ pub struct Cursors {
     env: Env,
     cell: Arc<HeadCell>,
     store: Arc<dyn MetadataStore>,
+    /// Where the head can be read anew; see [`Cursors::follow`].
+    log: OnceLock<Arc<dyn Log>>,
+    held: Held,
     state: Mutex<State>,
 }
 
 struct State {
-    slots: HashMap<String, Slot>,
+    slots: BTreeMap<String, Slot>,
     stopped: Option<Error>,
 }
 
@@ -82,6 +89,12 @@ impl Cursors {
         epoch: OwnerEpoch,
     ) -> Result<(Arc<Cursors>, Vec<CursorState>)> {
         let claimed = load::claim(&env, &*store, stream, epoch).await?;
+        let held = Held::default();
+        for known in claimed.known.values() {
+            if let Known::At(stored) = known {
+                held.replace(0, stored.names.bytes());
+            }
+        }
         let slots = claimed
             .known
             .into_iter()
@@ -95,10 +108,19 @@ impl Cursors {
                 env,
                 cell,
                 store,
+                log: OnceLock::new(),
+                held,
                 state,
             }),
             claimed.states,
         ))
+    }
+
+    /// Asks `log` who owns the stream before a cursor is created: a root that is not there carries no epoch that could fence an
+    /// owner on another engine.
+    pub fn follow(&self, log: Arc<dyn Log>) {
+        // A second call names the same log.
+        let _ = self.log.set(log);
     }
 
     /// Queues an update before it returns; answers after durability.

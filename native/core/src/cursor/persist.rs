@@ -1,16 +1,17 @@
-//! One change of a cursor from wish to commit: pages first, then the root.
+//! One change of a cursor from wish to commit: pages and index records first, then the root.
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::draft::{self, Draft};
-use super::load::Known;
+use super::draft::{self, Change, Draft};
+use super::load::{self, Known, Stored};
+use super::names::{index_key, page_key};
 use super::types::CursorUpdate;
 use super::{answer, Cursors};
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
-use crate::metadata::{Expected, Verdict, Version, Versioned, Write};
-use crate::record::{CursorRoot, Key, Record};
+use crate::metadata::{Expected, Verdict, Write};
+use crate::record::{Key, Record};
 use crate::types::OwnerEpoch;
 
 /// Bytes of pages sent in one batch.
@@ -19,7 +20,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const MAX_TRIES: u32 = 4;
 
 enum Committed {
-    At(Box<CursorRoot>, Version),
+    At(Box<Stored>),
     /// There was nothing to commit.
     Nothing,
     /// The root is not the one that was built on.
@@ -39,14 +40,15 @@ impl Cursors {
         }
         let (mut known, mut run) = (known, run);
         for _ in 0..MAX_TRIES {
-            let (before, version) = match self.settle(name, known).await {
+            let before = match self.settle(name, known).await {
                 Ok(before) => before,
                 Err(error) => {
                     run.into_iter().for_each(|(_, reply)| answer(reply, Err(error.clone())));
                     return Known::Unsure;
                 }
             };
-            let mut draft = Draft::of(self.stream, self.epoch, before.as_ref());
+            let seen = before.as_ref().map(|stored| (&stored.root, &stored.names));
+            let mut draft = Draft::of(self.stream, self.epoch, seen);
             let mut changes = false;
             let mut judged = Vec::new();
             for (update, reply) in run {
@@ -62,12 +64,14 @@ impl Cursors {
                     }
                 }
             }
-            let unchanged = match (before, version) {
-                (Some(root), Some(version)) => Known::At(Box::new(root), version),
-                _ => Known::Absent,
-            };
+            let version = before.as_ref().map(|stored| stored.version);
+            let bytes = before.as_ref().map_or(0, |stored| stored.names.bytes());
+            let unchanged = before.map_or(Known::Absent, Known::At);
             let committed = match changes {
-                true => self.commit(draft, version).await,
+                true => {
+                    self.commit(draft, version.map_or(Expected::Absent, Expected::Version), bytes)
+                        .await
+                }
                 false => Ok(Committed::Nothing),
             };
             // A verdict may rest on the updates before it, so it is given only with theirs.
@@ -78,7 +82,7 @@ impl Cursors {
                     run = judged.into_iter().map(|(update, reply, _)| (update, reply)).collect();
                     continue;
                 }
-                Ok(Committed::At(root, version)) => (Known::At(root, version), None),
+                Ok(Committed::At(stored)) => (Known::At(stored), None),
                 Ok(Committed::Nothing) => (unchanged, None),
                 Err(error @ Error::Unknown { .. }) => (Known::Unsure, Some(error)),
                 Err(error) => (unchanged, Some(error)),
@@ -96,7 +100,10 @@ impl Cursors {
     }
 
     /// What a change may build on. An owner that was fenced finds out here or at the conditional update.
-    async fn settle(&self, name: &str, known: Known) -> Result<(Option<CursorRoot>, Option<Version>)> {
+    async fn settle(&self, name: &str, known: Known) -> Result<Option<Box<Stored>>> {
+        if let (Known::Absent | Known::Unsure, Some(log)) = (&known, self.log.get()) {
+            log.load(self.stream).await?;
+        }
         let by_epoch = self.cell.with(|head| head.map(|head| head.owner_epoch));
         match by_epoch {
             None => {
@@ -108,19 +115,12 @@ impl Cursors {
             Some(_) => {}
         }
         match known {
-            Known::Absent => Ok((None, None)),
-            Known::At(root, version) => Ok((Some(*root), Some(version))),
-            Known::Unsure => {
-                let key = Key::cursor_root(self.stream, name)?;
-                let Some(Versioned { value, version }) = self.store.get(key.clone()).await? else {
-                    return Ok((None, None));
-                };
-                let root = CursorRoot::decode(&key, &value)?;
-                if root.owner_epoch > self.epoch {
-                    return Err(self.fenced(name, root.owner_epoch));
-                }
-                Ok((Some(root), Some(version)))
-            }
+            Known::Absent => Ok(None),
+            Known::At(stored) => Ok(Some(stored)),
+            Known::Unsure => match load::stored(&*self.store, self.stream, name).await? {
+                Some(stored) if stored.root.owner_epoch > self.epoch => Err(self.fenced(name, stored.root.owner_epoch)),
+                stored => Ok(stored.map(Box::new)),
+            },
         }
     }
 
@@ -137,17 +137,24 @@ impl Cursors {
         }
     }
 
-    /// Pages first, then the root: its conditional update is the commit.
-    async fn commit(&self, draft: Draft, before: Option<Version>) -> Result<Committed> {
-        let change = draft.finish(&*self.env.random)?;
+    /// Pages and index records first, then the root: its conditional update is the commit.
+    async fn commit(&self, draft: Draft, expected: Expected, before_bytes: u64) -> Result<Committed> {
+        let Change {
+            root,
+            names,
+            parts,
+            replaced,
+        } = draft.finish(&*self.env.random)?;
         let root_write = Write {
-            key: change.root.key()?,
-            expected: before.map_or(Expected::Absent, Expected::Version),
-            value: Some(change.root.encode()?),
+            key: root.key()?,
+            expected,
+            value: Some(root.encode()?),
         };
-        let new_pages: Vec<Key> = change.pages.iter().map(|(key, _)| key.clone()).collect();
-        if let Err(error) = self.write_pages(change.pages).await {
-            self.reclaim(new_pages);
+        let bytes = names.bytes();
+        self.held.check(before_bytes, bytes, &root.name, self.stream)?;
+        let new_parts: Vec<Key> = parts.iter().map(|(key, _)| key.clone()).collect();
+        if let Err(error) = self.write_parts(parts).await {
+            self.reclaim(new_parts);
             return Err(error);
         }
         let verdict = write_settled(&*self.store, &*self.env.clock, vec![root_write])
@@ -155,23 +162,21 @@ impl Cursors {
             .pop();
         match verdict {
             Some(Verdict::Applied(version)) => {
-                self.reclaim(change.replaced);
-                Ok(Committed::At(Box::new(change.root), version))
+                self.reclaim(replaced);
+                self.held.replace(before_bytes, bytes);
+                Ok(Committed::At(Box::new(Stored::new(root, version, names))))
             }
             Some(Verdict::Conflict(_)) => {
-                self.reclaim(new_pages);
+                self.reclaim(new_parts);
                 Ok(Committed::Lost)
             }
             Some(Verdict::Refused(error)) => {
-                self.reclaim(new_pages);
+                self.reclaim(new_parts);
                 Err(error)
             }
-            // The root may still arrive and names the pages: they stay.
+            // The root may still arrive and names the parts: they stay.
             Some(Verdict::Unknown(error)) => Err(Error::Unknown {
-                what: format!(
-                    "persist of cursor {} of stream {}: {error}",
-                    change.root.name, self.stream
-                ),
+                what: format!("persist of cursor {} of stream {}: {error}", root.name, self.stream),
             }),
             None => Err(Error::Internal {
                 what: "a metadata store gave no verdict".into(),
@@ -179,12 +184,12 @@ impl Cursors {
         }
     }
 
-    async fn write_pages(&self, pages: Vec<(Key, Bytes)>) -> Result<()> {
-        let mut pages = pages.into_iter().peekable();
-        while pages.peek().is_some() {
+    async fn write_parts(&self, parts: Vec<(Key, Bytes)>) -> Result<()> {
+        let mut parts = parts.into_iter().peekable();
+        while parts.peek().is_some() {
             let mut batch = Vec::new();
             let mut bytes = 0;
-            while let Some((key, value)) = pages.next_if(|_| bytes < BATCH_BYTES) {
+            while let Some((key, value)) = parts.next_if(|_| bytes < BATCH_BYTES) {
                 bytes += value.len();
                 batch.push(Write {
                     key,
@@ -197,10 +202,10 @@ impl Cursors {
                     Verdict::Applied(_) => {}
                     Verdict::Conflict(_) => {
                         return Err(Error::Internal {
-                            what: "the version of a cursor page is used".into(),
+                            what: "the version of a part of a cursor is used".into(),
                         })
                     }
-                    // No root names the page, so a copy that arrives later changes nothing: certainly not persisted.
+                    // No root leads to the part, so a copy that arrives later changes nothing: certainly not persisted.
                     Verdict::Refused(error) | Verdict::Unknown(error) => return Err(error),
                 }
             }
@@ -208,12 +213,12 @@ impl Cursors {
         Ok(())
     }
 
-    /// Removes page versions that no root names, without delaying an answer. What fails is found again by the next claim.
-    fn reclaim(&self, pages: Vec<Key>) {
-        if pages.is_empty() {
+    /// Removes versions that no root leads to, without delaying an answer. What fails is found again by the next claim.
+    fn reclaim(&self, parts: Vec<Key>) {
+        if parts.is_empty() {
             return;
         }
-        let batch = pages
+        let batch = parts
             .into_iter()
             .map(|key| Write {
                 key,
@@ -225,38 +230,41 @@ impl Cursors {
         let task = async move {
             for verdict in written.await {
                 if let Verdict::Refused(error) | Verdict::Unknown(error) = verdict {
-                    tracing::debug!(%stream, %error, "an old cursor page stays until the next open");
+                    tracing::debug!(%stream, %error, "an old part of a cursor stays until the next open");
                 }
             }
         };
-        self.env.spawner.spawn("reclaim cursor pages", Box::pin(task));
+        self.env.spawner.spawn("reclaim parts of cursors", Box::pin(task));
     }
 
     pub(super) async fn remove(&self, name: &str, known: Known) -> (Known, Result<()>) {
         let mut known = known;
         for _ in 0..MAX_TRIES {
-            let (root, version) = match self.settle(name, known).await {
-                Ok((Some(root), Some(version))) => (root, version),
-                Ok(_) => return (Known::Absent, Err(draft::missing(name, self.stream))),
+            let stored = match self.settle(name, known).await {
+                Ok(Some(stored)) => stored,
+                Ok(None) => return (Known::Absent, Err(draft::missing(name, self.stream))),
                 Err(error) => return (Known::Unsure, Err(error)),
             };
-            let key = match root.key() {
+            let key = match stored.root.key() {
                 Ok(key) => key,
                 Err(error) => return (Known::Unsure, Err(error)),
             };
             let write = Write {
                 key,
-                expected: Expected::Version(version),
+                expected: Expected::Version(stored.version),
                 value: None,
             };
             match write_settled(&*self.store, &*self.env.clock, vec![write]).await.pop() {
                 Some(Verdict::Applied(_)) | Some(Verdict::Conflict(None)) => {
-                    let named = root.pages.iter().filter_map(|page| draft::page_key(&root, page).ok());
-                    self.reclaim(named.collect());
+                    let Stored { root, names, .. } = *stored;
+                    self.held.replace(names.bytes(), 0);
+                    let pages = names.iter().filter_map(|part| page_key(&root, &part.name).ok());
+                    let indexes = names.stored().filter_map(|index| index_key(&root, index).ok());
+                    self.reclaim(pages.chain(indexes).collect());
                     return (Known::Absent, Ok(()));
                 }
                 Some(Verdict::Conflict(Some(_))) => known = Known::Unsure,
-                Some(Verdict::Refused(error)) => return (Known::At(Box::new(root), version), Err(error)),
+                Some(Verdict::Refused(error)) => return (Known::At(stored), Err(error)),
                 Some(Verdict::Unknown(error)) => {
                     let what = format!("deletion of cursor {name} of stream {}: {error}", self.stream);
                     return (Known::Unsure, Err(Error::Unknown { what }));

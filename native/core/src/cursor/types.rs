@@ -57,3 +57,17 @@ pub struct CursorUpdate {
     /// Changed pages, complete; an empty one removes the page. Pages wholly below `mark_delete_end` are dropped in any case.
     pub pages: Vec<AckPage>,
 }
+
+impl CursorUpdate {
+    /// About the bytes that it holds besides itself.
+    pub fn carries(&self) -> u64 {
+        let batches = |page: &AckPage| page.batches.values().map(|words| 32 + words.len() * 8).sum::<usize>();
+        let pages = self
+            .pages
+            .iter()
+            .map(|page| page.acked.len() + batches(page))
+            .sum::<usize>();
+        let properties = self.cursor_properties.iter().flatten();
+        (self.name.len() + pages + properties.map(|(key, value)| key.len() + value.len()).sum::<usize>()) as u64
+    }
+}

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::join;
+
 use crate::binding::StreamSteps;
 use crate::commit::{HeadChange, Log};
 use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
-use crate::metadata::{Expected, Verdict, Write};
-use crate::record::{Binding, Record, StreamProperties};
+use crate::metadata::{Expected, MetadataStore, Verdict, Write};
+use crate::record::{Binding, Key, Record, StreamProperties};
 use crate::stream::remove_remains;
 use crate::types::{Offset, StreamId};
 
@@ -39,46 +41,33 @@ impl StreamSteps for Steps {
             stream,
             incarnation,
             created_millis,
+            name,
             ..
         } = binding;
         let record = StreamProperties {
             stream,
             version: 1,
             properties: self.properties.clone(),
+            ledger: name,
         };
         let (env, log) = (self.env.clone(), self.log.clone());
         Box::pin(async move {
-            // Properties first: with the head the stream is complete.
-            if !record.properties.is_empty() {
-                let write = Write {
-                    key: record.key()?,
-                    expected: Expected::Absent,
-                    value: Some(record.encode()?),
-                };
-                match write_settled(&*log.store(), &*env.clock, vec![write]).await.pop() {
-                    Some(Verdict::Applied(_) | Verdict::Conflict(_)) => {}
-                    Some(Verdict::Refused(error) | Verdict::Unknown(error)) => return Err(error),
-                    None => {
-                        return Err(Error::Internal {
-                            what: "a metadata store gave no verdict".into(),
-                        })
-                    }
-                }
-            }
-            match log
-                .change(
+            // Queued first, so that no crash leaves the head without them: with the head the stream is complete.
+            let store = log.store();
+            let properties = write_properties(&*store, &env, &record, Expected::Absent);
+            let create = async {
+                let change = HeadChange::Create {
                     stream,
-                    HeadChange::Create {
-                        stream,
-                        incarnation,
-                        created_millis,
-                    },
-                )
-                .await
-            {
-                Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
-                Err(error) => Err(error),
-            }
+                    incarnation,
+                    created_millis,
+                };
+                match log.change(stream, change).await {
+                    Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+                    Err(error) => Err(error),
+                }
+            };
+            let (properties, created) = join(properties, create).await;
+            properties.and(created)
         })
     }
 
@@ -110,4 +99,50 @@ impl StreamSteps for Steps {
             remove_remains(&*log.store(), stream).await
         })
     }
+}
+
+/// Writes properties; a conflict means that somebody else has written some, which stay.
+async fn write_properties(
+    store: &dyn MetadataStore,
+    env: &Env,
+    record: &StreamProperties,
+    expected: Expected,
+) -> Result<()> {
+    let write = Write {
+        key: record.key()?,
+        expected,
+        value: Some(record.encode()?),
+    };
+    match write_settled(store, &*env.clock, vec![write]).await.pop() {
+        Some(Verdict::Applied(_) | Verdict::Conflict(_)) => Ok(()),
+        Some(Verdict::Refused(error) | Verdict::Unknown(error)) => Err(error),
+        None => Err(Error::Internal {
+            what: "a metadata store gave no verdict".into(),
+        }),
+    }
+}
+
+/// Records the ledger's name beside a stream that was created before names were kept there.
+pub(super) async fn remember_name(store: &dyn MetadataStore, env: &Env, stream: StreamId, name: &str) -> Result<()> {
+    let key = Key::stream_properties(stream);
+    let (record, expected) = match store.get(key.clone()).await? {
+        None => (
+            StreamProperties {
+                stream,
+                version: 1,
+                properties: BTreeMap::new(),
+                ledger: name.to_owned(),
+            },
+            Expected::Absent,
+        ),
+        Some(there) => {
+            let record = StreamProperties::decode(&key, &there.value)?;
+            if !record.ledger.is_empty() {
+                return Ok(());
+            }
+            let ledger = name.to_owned();
+            (StreamProperties { ledger, ..record }, Expected::Version(there.version))
+        }
+    };
+    write_properties(store, env, &record, expected).await
 }

@@ -10,10 +10,15 @@ use crate::commit::{AppendOutcome, HeadChange};
 use crate::cursor::CursorUpdate;
 use crate::env::real;
 use crate::error::ErrorCode;
+use crate::journal::Holder;
 use crate::metadata::broker_memory::MemoryBroker;
 use crate::record::{Key, RecordType};
 use crate::stream::suite::{acked, append, outcome, put, read_all, update};
+use crate::stream::takeover_suite::{furnish, refuse_all, stored, use_all, OPERATIONS};
+use crate::stream::{Retention, Rollover};
 use crate::types::Offset;
+
+mod cases;
 
 const NAME: &str = "public/default/persistent/topic";
 
@@ -263,6 +268,7 @@ fn l13_deleted_name_is_recreated_as_a_new_incarnation() {
         RecordType::CommitPage,
         RecordType::CursorRoot,
         RecordType::CursorPage,
+        RecordType::CursorIndex,
         RecordType::StreamProperties,
     ] {
         let (from, to) = Key::stream_range(kind, first.stream.id());
@@ -398,6 +404,68 @@ fn memory_accounts_return_to_nothing() {
 }
 
 #[test]
+fn every_account_is_empty_once_the_engine_is_gone_and_their_limits_are_the_memory_limit() {
+    let world = World::new();
+    let engine = world.engine();
+    let limits: u64 = engine.memory().iter().map(|(_, _, limit)| limit).sum();
+    assert!(limits <= world.config(Path::new("")).memory_limit);
+    let stream = world.ledger(&engine).stream;
+    for n in 0..100u8 {
+        put(&stream, &[n; 1000]);
+    }
+    let reader = world.rt.block_on(engine.open_read_only(NAME)).unwrap().stream;
+    assert_eq!(read_all(&world.rt, &reader, 0).len(), 100);
+    assert!(engine.reads().bytes == 100_000, "{:?}", engine.reads());
+    let budget = engine.0.caches.budget.clone();
+    assert!(budget.slices.used() > 100_000 && budget.metadata.used() == budget.metadata.limit());
+    world.rt.block_on(engine.close()).unwrap();
+    drop((stream, reader, engine));
+    let left = || budget.accounts().iter().any(|account| account.used() > 0);
+    // A read's task ends a moment after its answer.
+    let clock = &world.env.clock;
+    let patience = clock.monotonic() + Duration::from_secs(20);
+    while left() && clock.monotonic() < patience {
+        std::thread::yield_now();
+    }
+    assert!(!left(), "{:?}", budget);
+}
+
+#[test]
+fn l17_memory_limit_below_the_least_stops_the_start_and_changes_nothing() {
+    let world = World::new();
+    let config = Config {
+        memory_limit: 40 << 20,
+        ..world.config(world.directory.path())
+    };
+    let opened = world
+        .rt
+        .block_on(Engine::open(world.env.clone(), config, Arc::new(world.broker.clone())));
+    let error = refused(opened);
+    assert_eq!(error.code(), ErrorCode::Invalid);
+    assert!(
+        error
+            .to_string()
+            .starts_with("nereusMemoryLimitMB=40: the least is 56 MiB"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_dir(world.directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn open_that_waits_takes_little_memory_and_more_than_there_is_room_for_are_refused() {
+    let world = World::new();
+    let engine = world.engine();
+    let size = size_of_val(&engine.open_ledger(create(NAME)));
+    assert!((size as u64) < WAITING_OPEN, "{size} bytes");
+    let requests = engine.0.caches.budget.requests.clone();
+    let others = requests.reserve(requests.limit() - WAITING_OPEN + 1).unwrap();
+    assert_eq!(code(world.open(&engine)), ErrorCode::Unavailable);
+    drop(others);
+    world.ledger(&engine);
+    assert_eq!(requests.used(), 0);
+}
+
+#[test]
 fn full_update_replaces_every_page() {
     let world = World::new();
     let engine = world.engine();
@@ -449,4 +517,148 @@ fn describing_during_deletion_finds_the_ledger_or_nothing() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let seen = world.rt.block_on(looker).unwrap();
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+/// What keeps the oldest segment of an engine on which nothing was opened.
+fn holder(world: &World) -> Holder {
+    // The checkpoint of one run is past the segment of the run before.
+    let engine = world.engine();
+    world.rt.block_on(engine.close()).unwrap();
+    drop(engine);
+    let engine = world.engine();
+    let state = world.rt.block_on(engine.state()).unwrap();
+    assert!(state.journal.segments >= 2, "{state:?}");
+    assert!(state.journal.bytes > 0 && state.journal.poison.is_none());
+    assert!(state
+        .memory
+        .iter()
+        .any(|(name, used, limit)| !name.is_empty() && used <= limit));
+    world.rt.block_on(engine.close()).unwrap();
+    state.journal.oldest.unwrap().holder
+}
+
+#[test]
+fn l16_what_keeps_the_oldest_segment_is_known_by_name_although_nobody_has_it_open() {
+    let world = World::new();
+    let engine = world.engine();
+    put(&world.ledger(&engine).stream, b"a quiet topic");
+    world.rt.block_on(engine.close()).unwrap();
+    drop(engine);
+    assert!(matches!(holder(&world), Holder::Stream { ledger: Some(name), .. } if name == NAME));
+}
+
+#[test]
+fn a_stream_from_before_names_were_kept_gets_its_name_at_the_next_open() {
+    let world = World::new();
+    let engine = world.engine();
+    let opened = world.ledger(&engine);
+    put(&opened.stream, b"a quiet topic");
+    let stream = world.rt.block_on(engine.0.bindings.find(NAME)).unwrap().stream;
+    let store = engine.log().store();
+    let write = crate::metadata::Write {
+        key: Key::stream_properties(stream),
+        expected: crate::metadata::Expected::Any,
+        value: None,
+    };
+    let verdict = world.rt.block_on(store.write(vec![write])).pop().unwrap();
+    assert!(matches!(verdict, crate::metadata::Verdict::Applied(_)));
+    world.rt.block_on(engine.close()).unwrap();
+    drop((opened, engine, store));
+    assert!(matches!(holder(&world), Holder::Stream { ledger: None, stream: found } if found == stream));
+
+    let engine = world.engine();
+    let kept = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let opened = world.ledger(&engine);
+    world.rt.block_on(opened.stream.set_properties(kept.clone())).unwrap();
+    assert_eq!(world.rt.block_on(opened.stream.properties()).unwrap(), kept);
+    world.rt.block_on(engine.close()).unwrap();
+    drop((opened, engine));
+    assert!(matches!(holder(&world), Holder::Stream { ledger: Some(name), .. } if name == NAME));
+}
+
+#[test]
+fn l05_old_handle_of_the_same_engine_changes_nothing_case_004() {
+    for (first, (began_with, _)) in OPERATIONS.iter().enumerate() {
+        let world = World::new();
+        let engine = world.engine();
+        let old = world.ledger(&engine).stream;
+        furnish(&world.rt, &old);
+        let new = world.ledger(&engine).stream;
+        let store = engine.log().store();
+        let before = stored(&world.rt, &*store, new.id());
+        refuse_all(&world.rt, &old, &new, first);
+        world.rt.block_on(old.close()).unwrap();
+        let after = stored(&world.rt, &*store, new.id());
+        assert_eq!(after, before, "the old owner began with {began_with}");
+        use_all(&world.rt, &new);
+        world.rt.block_on(engine.close()).unwrap();
+    }
+}
+
+#[test]
+fn l05_what_the_old_handle_asked_for_before_is_done_before_the_claim() {
+    let world = World::new();
+    let engine = world.engine();
+    let old = world.ledger(&engine).stream;
+    furnish(&world.rt, &old);
+    // Asked for, and not waited for, when the second opener comes.
+    let trimmed = old.trim(Offset::new(24));
+    let persisted = old.persist_cursor(update("c", false, 50, vec![]));
+    let appended: Vec<_> = (0..20u8).map(|n| append(&old, &[n]).unwrap().1).collect();
+    let second = world.ledger(&engine);
+    assert_eq!(world.rt.block_on(trimmed).unwrap(), Offset::new(24));
+    world.rt.block_on(persisted).unwrap();
+    let outcomes: Vec<_> = appended.iter().map(outcome).collect();
+    let committed = outcomes
+        .iter()
+        .take_while(|o| matches!(o, AppendOutcome::Committed { .. }));
+    let end = 60 + committed.count() as u64;
+    let description = &second.description;
+    assert_eq!(
+        (description.state.trim, description.state.end),
+        (Offset::new(24), Offset::new(end))
+    );
+    assert_eq!(description.cursors[0].mark_delete_end, Offset::new(50));
+    assert_eq!(put(&second.stream, b"new"), Offset::new(end));
+}
+
+#[test]
+fn marks_survive_a_restart_and_a_quiet_ledger_goes_away_by_the_longest_time_case_050() {
+    let world = World::new();
+    let engine = world.engine();
+    let stream = world.ledger(&engine).stream;
+    let rollover = Rollover {
+        max_entries: 40,
+        max_millis: 14_400_000,
+        ..Rollover::default()
+    };
+    stream.set_rollover(rollover).unwrap();
+    for n in 0..100u8 {
+        put(&stream, &[n; 10]);
+    }
+    let last = stream.state().last_append_millis;
+    let at = |now_millis| Retention {
+        consumed: Offset::new(100),
+        max_age_millis: Some(0),
+        max_bytes: Some(0),
+        now_millis,
+    };
+    assert_eq!(world.rt.block_on(stream.retain(at(last))).unwrap(), Offset::new(80));
+    world.rt.block_on(engine.close()).unwrap();
+    drop((stream, engine));
+
+    let engine = world.engine();
+    let stream = world.ledger(&engine).stream;
+    stream.set_rollover(rollover).unwrap();
+    assert_eq!(world.rt.block_on(stream.retain(at(last))).unwrap(), Offset::new(80));
+    let trimmed = world.rt.block_on(stream.retain(at(last + 14_400_000))).unwrap();
+    assert_eq!(trimmed, Offset::new(100), "without any new traffic");
+    let state = stream.state();
+    assert_eq!((state.entries, state.bytes, state.end), (0, 0, Offset::new(100)));
+    assert_eq!(
+        read_all(&world.rt, &stream, 99),
+        [vec![99; 10]],
+        "the last entry is kept"
+    );
+    assert_eq!(put(&stream, b"next"), Offset::new(100));
 }

@@ -93,6 +93,7 @@ impl Applied {
         let page = CommitPage {
             stream,
             bytes_before: fold.bytes_before,
+            latest_before: fold.latest_before,
             commits: fold.commits,
         };
         let value = Versioned {

@@ -1,23 +1,18 @@
-//! Checkpoints: the state goes down to the backend, and segments that nothing needs go away.
+//! Checkpoints: the state goes down to the backend, and segments that nothing needs go away (`reclaim`).
 //!
 //! Promises: a checkpoint is one atomic batch with the position it covers, then a completed flush, off the lane's thread. Only
-//! then may what lies before be removed, and only when every range in it is trimmed or its stream deleted (L16). One that fails
-//! is tried again with the next; meanwhile nothing is removed.
+//! then may what lies before be removed or re-used (L16). One that fails is tried again with the next; meanwhile nothing is removed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::oneshot;
-use parking_lot::Mutex;
 
 use super::lane::Shared;
-use super::segment::Segments;
-use super::state::StateTable;
+use super::reclaim::Reclaim;
 use super::stats::Counters;
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::types::{Offset, StreamId};
 
 /// When a checkpoint is due.
 #[derive(Debug, Clone, Copy)]
@@ -47,11 +42,7 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// Checkpoints of a journal with `since` bytes behind the last one.
-    pub fn new(due: Due, since: u64, segments: Arc<Segments>) -> Checkpoints {
-        let reclaim = Arc::new(Reclaim {
-            segments,
-            pins: Mutex::default(),
-        });
+    pub fn new(due: Due, since: u64, reclaim: Arc<Reclaim>) -> Checkpoints {
         Checkpoints {
             due,
             since,
@@ -137,7 +128,7 @@ impl Checkpoints {
                     Counters::add(&counters.checkpoints, 1);
                     Counters::set(&counters.checkpoint_millis, now);
                     Counters::subtract(&counters.replay_bytes, covering);
-                    reclaim.run(&state, &counters);
+                    reclaim.run(&counters);
                 }
                 Err(reason) => failed(&counters, reason),
             }
@@ -152,60 +143,4 @@ impl Checkpoints {
 fn failed(counters: &Counters, reason: &Error) {
     Counters::add(&counters.failed_checkpoints, 1);
     tracing::warn!(%reason, "a checkpoint failed and is tried again; segments are kept meanwhile");
-}
-
-/// Removes dead segments.
-struct Reclaim {
-    segments: Arc<Segments>,
-    /// Who needed a segment when it was last looked at: asked first, so that a look costs little.
-    pins: Mutex<BTreeMap<u64, (StreamId, Offset)>>,
-}
-
-impl Reclaim {
-    fn run(&self, state: &StateTable, counters: &Counters) {
-        if let Err(reason) = self.remove_dead(state, counters) {
-            tracing::warn!(%reason, "dead journal segments are not removed now");
-        }
-    }
-
-    fn remove_dead(&self, state: &StateTable, counters: &Counters) -> Result<()> {
-        let before = state.checkpoint_position().segment;
-        let damaged = state
-            .damages()
-            .into_iter()
-            .map(|(_, damage)| damage.segment)
-            .min()
-            .unwrap_or(u64::MAX);
-        let mut pins = self.pins.lock();
-        let mut oldest = before;
-        for sequence in self.segments.list()?.into_iter().filter(|sequence| *sequence < before) {
-            // What damage named may be wanted for a rescue, and tells about everything behind it.
-            let pinned = sequence >= damaged
-                || pins
-                    .get(&sequence)
-                    .is_some_and(|(stream, end)| state.needs(*stream, *end));
-            if pinned {
-                oldest = oldest.min(sequence);
-                continue;
-            }
-            let uses = state.uses(sequence)?;
-            match uses.iter().find(|(stream, end)| state.needs(**stream, **end)) {
-                Some((stream, end)) => {
-                    pins.insert(sequence, (*stream, *end));
-                    oldest = oldest.min(sequence);
-                }
-                None => {
-                    let path = self.segments.path(sequence).display().to_string();
-                    self.segments
-                        .remove(sequence)
-                        .map_err(|e| Error::io("remove", path, e))?;
-                    state.forget_uses(sequence, uses.into_keys());
-                    pins.remove(&sequence);
-                    Counters::add(&counters.removed_segments, 1);
-                }
-            }
-        }
-        Counters::set(&counters.oldest_segment, oldest);
-        Ok(())
-    }
 }

@@ -20,8 +20,10 @@ mod lane;
 mod layout;
 mod open;
 mod options;
+mod pool;
 mod queue;
 mod read;
+mod reclaim;
 mod recovery;
 mod rocks;
 mod roll;
@@ -37,6 +39,7 @@ mod tests;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
+use futures::future::ready;
 
 pub use apply::commit_of;
 #[cfg(any(test, feature = "sim"))]
@@ -47,9 +50,10 @@ pub use group::MAX_VALUE;
 pub use inspect::Checkpoint;
 pub use layout::{Damage, Position};
 pub use options::Options;
+pub use reclaim::{Holder, Oldest};
 pub use rocks::{Presence, Rocks};
-pub use scan::{Found, Scan};
-pub use stats::Stats;
+pub use scan::{Behind, Found, Scan};
+pub use stats::{State, Stats};
 
 use crate::commit::{Append, AppendOutcome, Commit, HeadCell, HeadChange, Log, Slice};
 use crate::env::{BoxFuture, Env};
@@ -60,6 +64,7 @@ use crate::types::StreamId;
 
 use self::group::Work;
 use self::queue::{answered, Item};
+use self::reclaim::Reclaim;
 use self::segment::Segments;
 
 /// An open journal. Dropping it stops the writer as a crash would; [`Journal::close`] ends it in order.
@@ -67,6 +72,7 @@ pub struct Journal {
     env: Env,
     shared: Arc<lane::Shared>,
     segments: Arc<Segments>,
+    reclaim: Arc<Reclaim>,
     store: Arc<Embedded>,
     max_entry: usize,
 }
@@ -128,6 +134,33 @@ impl Journal {
         self.shared.counters.read()
     }
 
+    /// What an operator wants to know. Looks at the directory: not more often than somebody asks. What cannot be looked at, because
+    /// the disk fails, is as it was seen last: the poison is told in any case.
+    ///
+    /// # Errors
+    /// `Closed` when the pool for blocking work has ended.
+    pub fn state(&self) -> BoxFuture<Result<State>> {
+        let (segments, reclaim) = (self.segments.clone(), self.reclaim.clone());
+        let (shared, clock) = (self.shared.clone(), self.env.clock.clone());
+        blocking(&self.env, move || {
+            let (count, bytes) = segments.size();
+            let (free_segments, free_bytes) = segments.free_files();
+            let oldest = reclaim.oldest();
+            let stats = shared.counters.read();
+            let now = u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX);
+            Ok(State {
+                poison: shared.poison.get().cloned(),
+                segments: count,
+                bytes,
+                free_segments,
+                free_bytes,
+                oldest,
+                checkpoint_age_millis: now.saturating_sub(stats.checkpoint_millis),
+                stats,
+            })
+        })
+    }
+
     /// Streams whose head is in memory: held by somebody, or newer than the last checkpoint.
     pub fn heads_in_memory(&self) -> usize {
         self.shared.state.heads_in_memory()
@@ -141,6 +174,9 @@ impl Journal {
 
 impl Log for Journal {
     fn load(&self, stream: StreamId) -> BoxFuture<Result<Option<Arc<HeadCell>>>> {
+        if let Some(known) = self.shared.state.head_in_memory(stream) {
+            return Box::pin(ready(known));
+        }
         let state = self.shared.state.clone();
         blocking(&self.env, move || state.head(stream))
     }
@@ -169,7 +205,27 @@ impl Log for Journal {
 
     fn read(&self, stream: StreamId, commit: Commit) -> BoxFuture<Result<Slice>> {
         let (segments, state) = (self.segments.clone(), self.shared.state.clone());
-        blocking(&self.env, move || read::slice(&segments, &state, stream, &commit))
+        // Before the read waits for its turn: what the caller saw in the head stays where it is until then.
+        let pin = read::segment_of(&commit).and_then(|segment| segments.pin(segment));
+        blocking(&self.env, move || {
+            read::slice(&segments, &state, stream, &commit, pin.as_ref())
+        })
+    }
+
+    fn read_run(&self, stream: StreamId, commits: Vec<Commit>) -> BoxFuture<Vec<Result<Slice>>> {
+        let (segments, state) = (self.segments.clone(), self.shared.state.clone());
+        let count = commits.len();
+        // As for one read: pinned before it waits for its turn.
+        let pin = |commit| read::segment_of(&commit).and_then(|segment| segments.pin(segment));
+        let pinned: Vec<_> = commits.into_iter().map(|commit| (commit, pin(commit))).collect();
+        // One thread reads the run in order: the device sees a sequential reader.
+        let all = blocking(&self.env, move || {
+            let read = |(commit, pin): &(Commit, Option<segment::Pin>)| {
+                read::slice(&segments, &state, stream, commit, pin.as_ref())
+            };
+            Ok(pinned.iter().map(read).collect())
+        });
+        Box::pin(async move { all.await.unwrap_or_else(|error| vec![Err(error); count]) })
     }
 
     fn store(&self) -> Arc<dyn MetadataStore> {

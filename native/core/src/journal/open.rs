@@ -11,7 +11,9 @@ use super::group::MAX_VALUE;
 use super::lane::{largest_frame, Lane, Shared, Start, Tuning};
 use super::layout::Position;
 use super::options::Options;
+use super::pool::Pool;
 use super::queue::Queue;
+use super::reclaim::Reclaim;
 use super::recovery::{recover, Recovered};
 use super::rocks::{Presence, Rocks};
 use super::roll::{Current, Roll};
@@ -38,8 +40,12 @@ pub enum Backend {
 pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, Lane)> {
     options.check()?;
     let began = env.clock.monotonic();
-    let segments = Arc::new(Segments::new(env.disk.clone(), options.directory.join("journal"))?);
-    segments.clean()?;
+    let segments = Arc::new(Segments::with_pool(
+        env.disk.clone(),
+        options.directory.join("journal"),
+        Pool::new(options.segment_bytes, options.checkpoint_bytes),
+    )?);
+    segments.clean(options.directory_id)?;
     let fresh = is_fresh(&segments, &options)?;
     let metadata = options.directory.join("metadata");
     let place = metadata.display().to_string();
@@ -114,13 +120,20 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
         bytes: options.checkpoint_bytes,
         dirty: options.checkpoint_dirty,
     };
+    let reclaim = Arc::new(Reclaim::new(
+        segments.clone(),
+        shared.state.clone(),
+        options.reserve_bytes,
+    ));
+    // So that a refusal before the first checkpoint names somebody, too.
+    reclaim.oldest();
     let lane = Lane::new(
         env.clone(),
         shared.clone(),
         tuning,
-        Roll::new(segments.clone(), current),
-        Space::new(segments.clone(), options.reserve_bytes),
-        Checkpoints::new(due, recovered.bytes, segments.clone()),
+        Roll::new(segments.clone(), reclaim.clone(), current),
+        Space::new(segments.clone(), reclaim.clone(), options.reserve_bytes),
+        Checkpoints::new(due, recovered.bytes, reclaim.clone()),
         Start {
             run,
             position,
@@ -133,6 +146,7 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
             env,
             shared,
             segments,
+            reclaim,
             store,
             max_entry: options.max_entry,
         },
@@ -140,14 +154,19 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
     ))
 }
 
-/// Whether nothing has ever been written here: no segment, or the first one without a frame.
+/// Whether nothing has ever been written here: no segment, or the first one without a frame. Dead segments were written.
 fn is_fresh(segments: &Arc<Segments>, options: &Options) -> Result<bool> {
+    if segments.free_files() != (0, 0) {
+        return Ok(false);
+    }
     match segments.list()?.as_slice() {
         [] => Ok(true),
         [1] => {
             let mut scan = Scan::open(segments.clone(), &[1], options.directory_id)?;
-            Ok(matches!(scan.at(0, HEADER_BYTES)?, Found::Nothing)
-                && scan.written_end(0, HEADER_BYTES)? == HEADER_BYTES)
+            Ok(
+                matches!(scan.at(0, HEADER_BYTES)?, Found::Nothing)
+                    && scan.behind(0, HEADER_BYTES)?.end == HEADER_BYTES,
+            )
         }
         _ => Ok(false),
     }
@@ -185,7 +204,7 @@ fn go_on(segments: &Segments, options: &Options, run: u64, recovered: &Recovered
     let next = recovered.next_segment;
     for stale in segments.list()?.into_iter().filter(|sequence| *sequence > next) {
         segments
-            .remove(stale)
+            .retire(stale, true)
             .map_err(|e| Error::io("remove", segments.path(stale).display().to_string(), e))?;
     }
     let current = make(segments, options, run, next, recovered.previous_length)?;

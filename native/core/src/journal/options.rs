@@ -20,6 +20,8 @@ pub struct Options {
     pub group_bytes: usize,
     /// Largest entry, bytes.
     pub max_entry: usize,
+    /// Largest value of a key that a frame has room for in any case, bytes.
+    pub max_value: usize,
     /// Free bytes below which appends are refused.
     pub reserve_bytes: u64,
     /// Bytes of frames after which a checkpoint is due: bounds the time of a recovery.
@@ -28,7 +30,7 @@ pub struct Options {
     pub checkpoint_dirty: usize,
     /// Idle time after which the last frame is proven by a marker.
     pub marker_delay: Duration,
-    /// Bytes of RocksDB's block cache.
+    /// Bytes of RocksDB: cached blocks, and the write buffers that are charged to them.
     pub metadata_cache_bytes: usize,
 }
 
@@ -41,6 +43,7 @@ impl Options {
             segment_bytes,
             group_bytes: usize::try_from(segment_bytes / 4).unwrap_or(usize::MAX).min(8 << 20),
             max_entry,
+            max_value: MAX_VALUE,
             // Two segments and a flush of the metadata.
             reserve_bytes: segment_bytes.saturating_mul(2).saturating_add(64 << 20),
             checkpoint_bytes: 256 << 20,
@@ -54,7 +57,7 @@ impl Options {
     /// `Invalid` naming the setting.
     pub(super) fn check(&self) -> Result<()> {
         let largest = largest_frame(self.segment_bytes);
-        let entry = self.max_entry.max(MAX_VALUE).saturating_add(64 << 10);
+        let entry = self.max_entry.max(self.max_value).saturating_add(64 << 10);
         // A frame holds one entry at least, and the witnesses of the frame before.
         let wanted = entry.max(self.group_bytes).saturating_mul(2);
         if self.segment_bytes > u64::from(u32::MAX) / 2 || largest < wanted {

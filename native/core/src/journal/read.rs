@@ -1,6 +1,7 @@
 //! Reading a commit back.
 //!
-//! Keeps: L12: a slice is served only when its own checksum, its table and every entry's checksum hold.
+//! Keeps: L12: a slice is served only when its own checksum, its table and every entry's checksum hold; L16: a segment that is read
+//! is pinned.
 
 use std::io;
 use std::sync::Arc;
@@ -8,17 +9,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::frame;
-use super::segment::Segments;
+use super::segment::{Pin, Segments};
 use super::state::StateTable;
 use crate::commit::{Commit, ReadTarget, Slice, SliceEntry};
 use crate::error::{Error, Result};
 use crate::types::StreamId;
 
-/// Reads and verifies the slice of `commit`. Blocking.
+/// Reads and verifies the slice of `commit`, whose segment is pinned; without a pin the segment was just being taken away. Blocking.
+///
+/// The pin is taken before this looks whether the range is still there and released after the last byte was read, so the bytes are
+/// those of the commit or the answer says why not; never those of another segment in the same file.
 ///
 /// # Errors
 /// `Corrupt` naming segment and position; `OffsetTrimmed` when the segment went because the range was trimmed meanwhile; `Io`.
-pub fn slice(segments: &Segments, state: &StateTable, stream: StreamId, commit: &Commit) -> Result<Slice> {
+pub fn slice(
+    segments: &Segments,
+    state: &StateTable,
+    stream: StreamId,
+    commit: &Commit,
+    pin: Option<&Pin>,
+) -> Result<Slice> {
     let ReadTarget::Journal {
         segment,
         position,
@@ -34,7 +44,7 @@ pub fn slice(segments: &Segments, state: &StateTable, stream: StreamId, commit: 
         place: place.clone(),
         detail,
     };
-    let file = match segments.reader(segment) {
+    let file = match pin.map_or_else(|| Err(io::ErrorKind::NotFound.into()), Pin::file) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(trimmed(state, stream, commit)
@@ -69,6 +79,14 @@ pub fn slice(segments: &Segments, state: &StateTable, stream: StreamId, commit: 
     Ok(Slice {
         entries: entries.collect::<Result<Vec<_>>>().map(Arc::from)?,
     })
+}
+
+/// The segment that holds a commit.
+pub fn segment_of(commit: &Commit) -> Option<u64> {
+    let ReadTarget::Journal { segment, .. } = commit.target else {
+        return None;
+    };
+    Some(segment)
 }
 
 fn trimmed(state: &StateTable, stream: StreamId, commit: &Commit) -> Option<Error> {

@@ -375,7 +375,7 @@ impl Replay<'_> {
                     .header
                     .map_or(open.length.max(HEADER_BYTES), |header| header.length),
             };
-            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.written_end(index, end)? == end;
+            let blank = open.length.saturating_sub(end) >= BLOCK as u64 && scan.behind(index, end)?.end == end;
             if open.length < whole && !blank {
                 return Err(Error::Corrupt {
                     what: "the journal".into(),
@@ -411,7 +411,7 @@ impl Replay<'_> {
         if let Some(open) = scan.segments().get(self.index) {
             if self.position.offset > HEADER_BYTES {
                 next_segment = open.sequence.saturating_add(1);
-                previous_length = scan.written_end(self.index, self.position.offset.min(open.length))?;
+                previous_length = scan.behind(self.index, self.position.offset.min(open.length))?.end;
                 shorten = previous_length < open.length;
             } else {
                 previous_length = open.header.map_or(0, |header| header.previous_length);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, Direction, ErrorKind, IteratorMode, Options, ReadOptions};
-use rocksdb::{FlushOptions, WriteBatch, WriteOptions, DB};
+use rocksdb::{FlushOptions, WriteBatch, WriteBufferManager, WriteOptions, DB};
 
 use super::backend::{BackendBatch, StateBackend};
 use crate::error::{Error, Result};
@@ -28,10 +28,15 @@ pub enum Presence {
     CreateIfMissing,
 }
 
-fn options(presence: Presence, cache_bytes: usize) -> Options {
+/// Write buffers of a store that was given next to no memory, bytes.
+const LEAST_WRITE_BUFFERS: usize = 2 << 20;
+
+fn options(presence: Presence, memory: usize) -> Options {
     let mut table = BlockBasedOptions::default();
-    // Accounted for in the engine's memory limit.
-    table.set_block_cache(&Cache::new_lru_cache(cache_bytes));
+    // All memory of the store is set aside in the engine's memory limit as one number: cached blocks make room for write buffers,
+    // which are charged to the cache.
+    let cache = Cache::new_lru_cache(memory);
+    table.set_block_cache(&cache);
     // The lane asks for the version of every key it writes, mostly keys that are new: the filter spares those reads.
     table.set_bloom_filter(10.0, false);
     // Index and filter blocks count against the cache instead of growing without bound.
@@ -41,9 +46,15 @@ fn options(presence: Presence, cache_bytes: usize) -> Options {
     options.create_if_missing(presence == Presence::CreateIfMissing);
     // Every file named in the manifest is checked at open: a missing one is found at start, not at the first read.
     options.set_paranoid_checks(true);
-    // A batch goes into one memtable however large it is; we flush after each checkpoint, before this size matters.
-    options.set_write_buffer_size(64 << 20);
+    // A batch goes into one memtable however large it is, and we flush after each checkpoint; the sizes only tell how much of the
+    // cache a batch takes for that moment. Never a stall: the journal waits for nobody.
+    let write_buffers = (memory / 2).max(LEAST_WRITE_BUFFERS);
+    options.set_write_buffer_size(write_buffers / 2);
     options.set_max_write_buffer_number(2);
+    let manager = WriteBufferManager::new_write_buffer_manager_with_cache(write_buffers, false, cache);
+    options.set_write_buffer_manager(&manager);
+    // An arena grows in steps: a small memtable of an idle store takes no megabytes.
+    options.set_arena_block_size(256 << 10);
     // One flush and one compaction at a time: the machine belongs to the broker.
     options.set_max_background_jobs(2);
     options.set_compression_type(DBCompressionType::Lz4);
@@ -60,9 +71,9 @@ fn options(presence: Presence, cache_bytes: usize) -> Options {
 }
 
 impl Rocks {
-    /// Opens the store in `directory`, with a block cache of `cache_bytes`.
-    pub fn open(directory: &Path, presence: Presence, cache_bytes: usize) -> Result<Self> {
-        let db = DB::open(&options(presence, cache_bytes), directory).map_err(|e| error("open", directory, &e))?;
+    /// Opens the store in `directory`, with `memory` bytes for its blocks and write buffers together.
+    pub fn open(directory: &Path, presence: Presence, memory: usize) -> Result<Self> {
+        let db = DB::open(&options(presence, memory), directory).map_err(|e| error("open", directory, &e))?;
         Ok(Rocks {
             db,
             directory: directory.to_owned(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::channel::oneshot;
 
 use super::layout::Position;
+use super::reclaim::Reclaim;
 use super::segment::{SegmentHeader, Segments, HEADER_BYTES};
 use crate::env::{DiskFile, Env};
 use crate::error::Error;
@@ -37,15 +38,17 @@ type Prepared = io::Result<Current>;
 /// Moves from segment to segment.
 pub struct Roll {
     segments: Arc<Segments>,
+    reclaim: Arc<Reclaim>,
     current: Current,
     next: Option<oneshot::Receiver<Prepared>>,
 }
 
 impl Roll {
     /// Goes on in `current`.
-    pub fn new(segments: Arc<Segments>, current: Current) -> Roll {
+    pub fn new(segments: Arc<Segments>, reclaim: Arc<Reclaim>, current: Current) -> Roll {
         Roll {
             segments,
+            reclaim,
             current,
             next: None,
         }
@@ -61,7 +64,7 @@ impl Roll {
         self.segments.place(self.current.header.sequence, offset)
     }
 
-    /// Bytes that are free already: written once, in this segment and in the prepared one.
+    /// Bytes that are free already: written once, in this segment, in the prepared one, and in dead files.
     pub fn preallocated(&self, offset: u64) -> u64 {
         let left = self.current.header.length.saturating_sub(offset);
         let next = if self.next.is_some() {
@@ -69,10 +72,12 @@ impl Roll {
         } else {
             0
         };
-        left.saturating_add(next)
+        let (_, dead) = self.segments.free_files();
+        left.saturating_add(next).saturating_add(dead)
     }
 
-    /// Starts to prepare the next segment once the present one is half full.
+    /// Starts to prepare the next segment once the present one is half full: not earlier, because the next checkpoint may set a dead
+    /// file free for it until then.
     pub fn prepare(&mut self, env: &Env, offset: u64) {
         if self.next.is_none() && offset > self.current.header.length / 2 {
             let (send, receive) = oneshot::channel();
@@ -128,8 +133,10 @@ impl Roll {
         let free = self.segments.free_bytes().unwrap_or(0);
         tracing::warn!(%directory, free, "no space for a journal segment");
         let what = format!(
-            "no space for a journal segment of {} bytes in {directory}, {free} bytes are free ({reason}): free space on that file system",
-            self.current.header.length
+            "no space for a journal segment of {} bytes in {directory}, {free} bytes are free ({reason}); {}free space on that file system, or \
+             delete or trim topics",
+            self.current.header.length,
+            self.reclaim.kept_by()
         );
         NoRoom::Space(Error::Unavailable {
             what,

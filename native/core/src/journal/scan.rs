@@ -3,11 +3,12 @@
 //! Promises: `at` answers a frame only when header, table, segment and run are right; a read error is an error, never the end.
 //! [`Scan::later`] finds the first later header of a sequence at or past a wanted one: since a frame is written only after the one
 //! before it was synced, that header proves every frame of a lower sequence, whether its own body is whole or not.
+//! Frames that a re-used file still holds of its former segments carry those segments' sequence: they are no frames and no proof.
 
 use std::sync::Arc;
 
 use super::frame::{self, Fault, Frame, BLOCK};
-use super::segment::{SegmentHeader, Segments, HEADER_BYTES};
+use super::segment::{Pin, SegmentHeader, Segments, HEADER_BYTES};
 use crate::env::DiskFile;
 use crate::error::{Error, Result};
 
@@ -26,6 +27,8 @@ pub struct Open {
     /// What its header block says; `None` when it is damaged.
     pub header: Option<SegmentHeader>,
     file: Arc<dyn DiskFile>,
+    /// Nothing is read from a file that became another segment.
+    _pin: Pin,
     /// The run whose frames are accepted; of a damaged header block: that of the first frame.
     run: Option<u64>,
 }
@@ -47,6 +50,15 @@ pub struct Later {
     pub position: u64,
     /// The frame.
     pub frame: Frame,
+}
+
+/// What lies behind the last frame of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Behind {
+    /// One past the last block that is neither zeros nor part of a whole frame of a former segment.
+    pub end: u64,
+    /// The file was another segment before.
+    pub reused: bool,
 }
 
 /// Consecutive segments of a journal.
@@ -170,14 +182,30 @@ impl Scan {
         Ok(None)
     }
 
-    /// One past the last block of a segment that is not all zeros, from `from` on.
-    pub fn written_end(&self, index: usize, from: u64) -> Result<u64> {
-        let mut end = from;
+    /// Whether the file is still the segment that was opened: another process may have used it again meanwhile.
+    pub fn is_unchanged(&self, index: usize) -> Result<bool> {
         let Some(open) = self.opened.get(index) else {
-            return Ok(end);
+            return Ok(true);
+        };
+        let mut block = vec![0; BLOCK];
+        read(&self.segments, open, &mut block, 0)?;
+        Ok(SegmentHeader::decode(&block).map_or(open.header.is_none(), |header| Some(header) == open.header))
+    }
+
+    /// What lies in a segment from `from` on, behind its last frame.
+    ///
+    /// A file that was another segment before still holds frames of it. Those that are whole are none of this segment's business,
+    /// like zeros; everything else may be what a torn tail left, or the rest of a former frame: that cannot be told.
+    pub fn behind(&self, index: usize, from: u64) -> Result<Behind> {
+        let mut behind = Behind {
+            end: from,
+            reused: false,
+        };
+        let Some(open) = self.opened.get(index) else {
+            return Ok(behind);
         };
         let mut window = Vec::new();
-        let mut position = from;
+        let (mut position, mut skip_to) = (from, from);
         while position < open.length {
             let left = usize::try_from(open.length.saturating_sub(position))
                 .unwrap_or(WINDOW)
@@ -185,19 +213,43 @@ impl Scan {
             window.resize(left, 0);
             read(&self.segments, open, &mut window, position)?;
             for (block, at) in window.chunks(BLOCK).zip((position..).step_by(BLOCK)) {
-                if ZEROS.get(..block.len()) != Some(block) {
-                    end = at.saturating_add(block.len() as u64);
+                if at < skip_to || ZEROS.get(..block.len()) == Some(block) {
+                    continue;
+                }
+                match self.former_frame(open, block, at)? {
+                    Some(bytes) => {
+                        behind.reused = true;
+                        skip_to = at.saturating_add(bytes);
+                    }
+                    None => behind.end = at.saturating_add(block.len() as u64),
                 }
             }
             position = position.saturating_add(left as u64);
         }
-        Ok(end)
+        Ok(behind)
+    }
+
+    /// Bytes of the whole frame of a former segment that begins with `block`, if one does.
+    fn former_frame(&self, open: &Open, block: &[u8], at: u64) -> Result<Option<u64>> {
+        let Ok(sizes) = frame::sizes(block, open.length.saturating_sub(at)) else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; sizes.total];
+        read(&self.segments, open, &mut bytes, at)?;
+        Ok(Frame::decode(&bytes)
+            .ok()
+            .filter(|frame| frame.header.segment < open.sequence && frame.body_is_intact(&bytes))
+            .map(|frame| frame.total_bytes as u64))
     }
 }
 
-fn open(segments: &Segments, sequence: u64, directory_id: u128) -> Result<Open> {
+fn open(segments: &Arc<Segments>, sequence: u64, directory_id: u128) -> Result<Open> {
     let path = || segments.path(sequence).display().to_string();
-    let file = segments.reader(sequence).map_err(|e| Error::io("open", path(), e))?;
+    let pin = segments
+        .pin(sequence)
+        .ok_or_else(|| std::io::ErrorKind::NotFound.into());
+    let pin = pin.map_err(|e| Error::io("open", path(), e))?;
+    let file = pin.file().map_err(|e| Error::io("open", path(), e))?;
     let length = file.length().map_err(|e| Error::io("measure", path(), e))?;
     let mut block = vec![0; BLOCK];
     let header = if length < HEADER_BYTES {
@@ -216,6 +268,10 @@ fn open(segments: &Segments, sequence: u64, directory_id: u128) -> Result<Open> 
         }
     };
     if let Some(header) = header.filter(|header| header.directory_id != directory_id || header.sequence != sequence) {
+        // Another process may be at work here, and just have used the file again.
+        if !segments.list()?.contains(&sequence) {
+            return Err(Error::io("open", path(), std::io::ErrorKind::NotFound.into()));
+        }
         return Err(Error::Corrupt {
             what: "a journal segment".into(),
             place: path(),
@@ -238,6 +294,7 @@ fn open(segments: &Segments, sequence: u64, directory_id: u128) -> Result<Open> 
         length,
         header,
         file,
+        _pin: pin,
         run: header.map(|header| header.run),
     })
 }

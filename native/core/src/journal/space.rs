@@ -1,11 +1,12 @@
 //! The reserve: space kept for what makes space.
 //!
-//! Promises: below the reserve appends are refused by name, while head changes and key writes (trims, deletions, cursors) go on.
+//! Promises: below the reserve appends are refused, naming what keeps the oldest segment, while head changes and key writes (trims, deletions, cursors) go on.
 //! Does not: reserve anything on the file system; another process may take it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reclaim::Reclaim;
 use super::roll::{Roll, SPACE_RETRY};
 use super::segment::Segments;
 use crate::env::Env;
@@ -17,15 +18,17 @@ const FRESH: Duration = Duration::from_millis(100);
 /// Watches the free bytes.
 pub struct Space {
     segments: Arc<Segments>,
+    reclaim: Arc<Reclaim>,
     reserve: u64,
     asked: Option<(Duration, u64)>,
 }
 
 impl Space {
     /// Keeps `reserve` bytes free.
-    pub fn new(segments: Arc<Segments>, reserve: u64) -> Space {
+    pub fn new(segments: Arc<Segments>, reclaim: Arc<Reclaim>, reserve: u64) -> Space {
         Space {
             segments,
+            reclaim,
             reserve,
             asked: None,
         }
@@ -47,10 +50,11 @@ impl Space {
         let available = free.saturating_add(roll.preallocated(offset));
         (available < self.reserve).then(|| Error::Unavailable {
             what: format!(
-                "the file system of {} has {free} bytes free, {} are kept for trims, deletions and acknowledgements: free space, or \
+                "the file system of {} has {free} bytes free, {} are kept for trims, deletions and acknowledgements; {}free space, or \
                  delete or trim topics",
                 self.segments.directory().display(),
-                self.reserve
+                self.reserve,
+                self.reclaim.kept_by()
             ),
             retry: SPACE_RETRY,
         })

@@ -156,6 +156,38 @@ impl StateTable {
         Ok(cell.filter(|cell| cell.with(|head| head.is_some())))
     }
 
+    /// [`StateTable::head`] as far as memory answers it; `None` = the backend has to be asked. Never blocks.
+    pub fn head_in_memory(&self, stream: StreamId) -> Option<Result<Option<Arc<HeadCell>>>> {
+        if let Err(damaged) = self.check(Some(stream)) {
+            return Some(Err(damaged));
+        }
+        let cell = self.inner.lock().cells.get(&stream).and_then(Weak::upgrade)?;
+        Some(Ok(Some(cell).filter(|cell| cell.with(|head| head.is_some()))))
+    }
+
+    /// [`StateTable::get`] as far as memory answers it; `None` = the backend has to be asked. Never blocks.
+    pub fn get_in_memory(&self, key: &Key) -> Option<Result<Option<Versioned>>> {
+        if let Err(damaged) = self.check(key.stream()) {
+            return Some(Err(damaged));
+        }
+        if key.kind() == Some(RecordType::StreamHead) {
+            let cell = match self.head_in_memory(key.stream()?)? {
+                Ok(Some(cell)) => cell,
+                Ok(None) => return Some(Ok(None)),
+                Err(error) => return Some(Err(error)),
+            };
+            return Some(cell.with(|head| head.map(encoded)).transpose());
+        }
+        self.above(key).map(Ok)
+    }
+
+    /// What is newer than the backend: `Some(None)` = removed.
+    fn above(&self, key: &Key) -> Option<Option<Versioned>> {
+        let inner = self.inner.lock();
+        let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.overlay.keys.get(key));
+        inner.current.keys.get(key).or_else(frozen).cloned()
+    }
+
     /// The cell of a stream, without asking for damage; it may be empty after a deletion.
     pub fn cell(&self, stream: StreamId) -> Result<Option<Arc<HeadCell>>> {
         let key = Key::stream_head(stream);
@@ -191,12 +223,7 @@ impl StateTable {
         if key.kind() == Some(RecordType::StreamHead) {
             return self.head_record(key);
         }
-        let above = {
-            let inner = self.inner.lock();
-            let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.overlay.keys.get(key));
-            inner.current.keys.get(key).or_else(frozen).cloned()
-        };
-        match above {
+        match self.above(key) {
             Some(value) => Ok(value),
             None => self
                 .backend

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::reclaim::Oldest;
+use crate::error::Error;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         /// Live counters; relaxed, each is right by itself.
@@ -40,14 +43,37 @@ counters! {
     checkpoint_millis;
     /// Bytes of frames behind the last checkpoint: what a recovery would read. Goes down again.
     replay_bytes;
-    /// Segments removed because nothing needs them.
+    /// Segments that are gone because nothing needed them.
     removed_segments;
+    /// Those of them whose file was kept for a later segment.
+    kept_segments;
     /// The oldest segment that is still there.
     oldest_segment;
     /// Frames replayed when the journal was opened.
     replayed_frames;
     /// Milliseconds that the recovery took.
     recovery_millis;
+}
+
+/// A journal at one moment.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Why nothing is acknowledged any more, once that is so.
+    pub poison: Option<Error>,
+    /// Segment files: those that hold frames, and the prepared one.
+    pub segments: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Dead files that wait for re-use.
+    pub free_segments: usize,
+    /// Bytes of them.
+    pub free_bytes: u64,
+    /// The oldest segment and who keeps it; `None` when there is no segment.
+    pub oldest: Option<Oldest>,
+    /// Since the last completed checkpoint, or the open, milliseconds.
+    pub checkpoint_age_millis: u64,
+    /// The counters.
+    pub stats: Stats,
 }
 
 impl Counters {

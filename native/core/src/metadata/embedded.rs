@@ -1,4 +1,5 @@
-//! The provider on the embedded journal: reads from its published state, writes as deltas of its frames.
+//! The provider on the embedded journal: reads from its published state (without a thread of their own where memory knows the
+//! answer), writes as deltas of its frames.
 //!
 //! Promises: a batch is one frame, so it becomes durable as a whole; versions rise over all keys and are never given twice, also
 //! across deletion and restart.
@@ -7,6 +8,7 @@
 use std::sync::Arc;
 
 use futures::channel::oneshot;
+use futures::future::ready;
 
 use super::{Capabilities, MetadataStore, Verdict, Versioned, Write};
 use crate::env::{BoxFuture, Env};
@@ -40,6 +42,9 @@ impl MetadataStore for Embedded {
     }
 
     fn get(&self, key: Key) -> BoxFuture<Result<Option<Versioned>>> {
+        if let Some(known) = self.shared.state.get_in_memory(&key) {
+            return Box::pin(ready(known));
+        }
         let state = self.shared.state.clone();
         blocking(&self.env, move || state.get(&key))
     }

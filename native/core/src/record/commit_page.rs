@@ -18,6 +18,9 @@ pub struct CommitPage {
     pub stream: StreamId,
     /// Bytes of all entries of the stream before the first commit: sizes are answered by subtraction, without a walk.
     pub bytes_before: u64,
+    /// Latest append time of all commits before the first one (broker clock, milliseconds): times are searched by it, because the
+    /// clock may have gone back.
+    pub latest_before: u64,
     /// 1 to [`MAX_COMMITS`] commits, each starting where the one before ends.
     pub commits: Vec<Commit>,
 }
@@ -48,6 +51,8 @@ struct Body {
     commits: Vec<WireCommit>,
     #[prost(uint64, tag = "3")]
     bytes_before: u64,
+    #[prost(uint64, tag = "4")]
+    latest_before: u64,
 }
 
 impl Record for CommitPage {
@@ -81,6 +86,7 @@ impl Record for CommitPage {
             stream,
             commits,
             bytes_before: self.bytes_before,
+            latest_before: self.latest_before,
         }
         .encode_to_vec()
     }
@@ -90,6 +96,7 @@ impl Record for CommitPage {
         Ok(CommitPage {
             stream: wire::stream(&body.stream)?,
             bytes_before: body.bytes_before,
+            latest_before: body.latest_before,
             commits: body
                 .commits
                 .into_iter()
@@ -106,11 +113,14 @@ mod tests {
 
     record_suite!(
         CommitPage,
-        (streams(), 0..=u64::MAX / 2, commits(1..=40)).prop_map(|(stream, bytes_before, commits)| CommitPage {
-            stream,
-            bytes_before,
-            commits
-        })
+        (streams(), 0..=u64::MAX / 2, any::<u64>(), commits(1..=40)).prop_map(
+            |(stream, bytes_before, latest_before, commits)| CommitPage {
+                stream,
+                bytes_before,
+                latest_before,
+                commits
+            }
+        )
     );
 
     proptest! {
@@ -118,7 +128,7 @@ mod tests {
 
         #[test]
         fn a_full_page_fits_its_bound(commits in commits(MAX_COMMITS..=MAX_COMMITS), stream in streams()) {
-            let page = CommitPage { stream, bytes_before: u64::MAX / 2, commits };
+            let page = CommitPage { stream, bytes_before: u64::MAX / 2, latest_before: u64::MAX, commits };
             prop_assert!(page.encode().unwrap().len() <= CommitPage::MAX_BYTES);
             let (first, last) = page.append_millis();
             prop_assert!(page.commits.iter().all(|c| (first..=last).contains(&c.append_millis)));
@@ -130,7 +140,7 @@ mod tests {
         fn l04_commits_that_do_not_touch_are_refused(mut commits in commits(2..=9), stream in streams()) {
             commits.remove(1);
             prop_assume!(commits.len() > 1);
-            let page = CommitPage { stream, bytes_before: 0, commits };
+            let page = CommitPage { stream, bytes_before: 0, latest_before: 0, commits };
             prop_assert!(page.encode().is_err());
         }
     }
@@ -140,6 +150,7 @@ mod tests {
         let page = CommitPage {
             stream: StreamId::new(1),
             bytes_before: 0,
+            latest_before: 0,
             commits: Vec::new(),
         };
         assert!(page.encode().is_err());

@@ -1,5 +1,6 @@
 //! `CursorRoot`: the committed state of a cursor. Its conditional update is the commit of a persist; the page versions it names
-//! were durable before.
+//! were durable before. A cursor with few pages names them itself; one with many names the records that name them (`CursorIndex`),
+//! so that a persist costs what changed and not what there is.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,12 @@ use super::{wire, Key, Record, RecordType};
 use crate::error::Result;
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
-/// Most parts of pages that a root can name: holes spread over at least 1.6 billion offsets. Bounded by the largest value that
-/// every provider takes.
+/// Most parts of pages that a root can name itself; only roots of format 1 name more than some dozens.
 pub const MAX_PAGES: usize = 24_576;
+
+/// Most index records that a root can name, each of some dozens of parts: holes spread over at least 60 billion offsets. Leaves
+/// room for properties below the largest value that the store of cursors takes.
+pub const MAX_INDEXES: usize = 16_384;
 
 /// The name of one immutable page version, with what proves that it is the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,27 @@ pub struct PageName {
     pub bytes: u32,
     /// CRC32C of the stored page, envelope included.
     pub crc32c: u32,
+}
+
+impl PageName {
+    /// Where the part starts.
+    pub fn place(&self) -> (u64, u16) {
+        (self.page, self.chunk)
+    }
+
+    /// Whether names are in order, none twice, inside the range of offsets; the text says what is wrong.
+    pub(super) fn check(names: &[PageName]) -> std::result::Result<(), String> {
+        if let Some([_, twice]) = names.windows(2).find(|pair| pair[0].place() >= pair[1].place()) {
+            return Err(format!(
+                "page {} part {} is named twice or out of order",
+                twice.page, twice.chunk
+            ));
+        }
+        match names.last().filter(|last| last.page > Offset::MAX.get() >> 16) {
+            Some(last) => Err(format!("page {} is past the range of offsets", last.page)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Everything durable of a cursor, by value or by name.
@@ -47,8 +72,10 @@ pub struct CursorRoot {
     pub cursor_properties: BTreeMap<String, String>,
     /// Broker clock at creation, milliseconds.
     pub created_millis: u64,
-    /// Parts of pages, ascending by (page, chunk), none twice.
+    /// Parts of pages, ascending by (page, chunk), none twice. Empty when there are `indexes`.
     pub pages: Vec<PageName>,
+    /// Versions of index records, by the first part each may name; ascending, none twice.
+    pub indexes: Vec<PageName>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -71,10 +98,12 @@ struct Body {
     created_millis: u64,
     #[prost(message, repeated, tag = "9")]
     pages: Vec<WirePage>,
+    #[prost(message, repeated, tag = "10")]
+    indexes: Vec<WirePage>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct WirePage {
+pub(super) struct WirePage {
     #[prost(uint64, tag = "1")]
     page: u64,
     #[prost(uint32, tag = "2")]
@@ -89,7 +118,8 @@ struct WirePage {
 
 impl Record for CursorRoot {
     const TYPE: RecordType = RecordType::CursorRoot;
-    const VERSION: u16 = 1;
+    /// 1: no index records. 2: with them.
+    const VERSION: u16 = 2;
     const MAX_BYTES: usize = 1024 * 1024;
 
     fn key(&self) -> Result<Key> {
@@ -101,34 +131,26 @@ impl Record for CursorRoot {
         if self.ack_epoch == 0 {
             return Err("ack epoch 0; the first one is 1".into());
         }
-        if self.pages.len() > MAX_PAGES {
-            return Err(format!(
-                "names {} pages, at most {MAX_PAGES} are allowed",
-                self.pages.len()
-            ));
-        }
-        for pair in self.pages.windows(2) {
-            if (pair[0].page, pair[0].chunk) >= (pair[1].page, pair[1].chunk) {
+        let bounds = [
+            (&self.pages, MAX_PAGES, "pages"),
+            (&self.indexes, MAX_INDEXES, "index records"),
+        ];
+        for (names, most, what) in bounds {
+            if names.len() > most {
                 return Err(format!(
-                    "page {} part {} is named twice or out of order",
-                    pair[1].page, pair[1].chunk
+                    "the acks are spread too far: it names {} {what}, at most {most} are allowed",
+                    names.len()
                 ));
             }
+            PageName::check(names)?;
         }
-        if let Some(last) = self.pages.last().filter(|last| last.page > Offset::MAX.get() >> 16) {
-            return Err(format!("page {} is past the range of offsets", last.page));
+        match self.pages.is_empty() || self.indexes.is_empty() {
+            true => Ok(()),
+            false => Err("names pages and index records".into()),
         }
-        Ok(())
     }
 
     fn to_body(&self) -> Vec<u8> {
-        let wire_page = |p: &PageName| WirePage {
-            page: p.page,
-            chunk: u32::from(p.chunk),
-            version: p.version,
-            bytes: p.bytes,
-            crc32c: p.crc32c,
-        };
         Body {
             stream: self.stream.to_bytes().to_vec(),
             name: self.name.clone(),
@@ -138,23 +160,14 @@ impl Record for CursorRoot {
             position_properties: self.position_properties.clone(),
             cursor_properties: self.cursor_properties.clone(),
             created_millis: self.created_millis,
-            pages: self.pages.iter().map(wire_page).collect(),
+            pages: to_wire(&self.pages),
+            indexes: to_wire(&self.indexes),
         }
         .encode_to_vec()
     }
 
     fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
-        let page = |p: &WirePage| {
-            let chunk = u16::try_from(p.chunk).map_err(|_| format!("page {} has a part {}", p.page, p.chunk))?;
-            Ok(PageName {
-                page: p.page,
-                chunk,
-                version: p.version,
-                bytes: p.bytes,
-                crc32c: p.crc32c,
-            })
-        };
         Ok(CursorRoot {
             stream: wire::stream(&body.stream)?,
             name: body.name,
@@ -164,13 +177,40 @@ impl Record for CursorRoot {
             position_properties: body.position_properties,
             cursor_properties: body.cursor_properties,
             created_millis: body.created_millis,
-            pages: body
-                .pages
-                .iter()
-                .map(page)
-                .collect::<std::result::Result<_, String>>()?,
+            pages: from_wire(&body.pages)?,
+            indexes: from_wire(&body.indexes)?,
         })
     }
+}
+
+pub(super) fn to_wire(names: &[PageName]) -> Vec<WirePage> {
+    names
+        .iter()
+        .map(|name| WirePage {
+            page: name.page,
+            chunk: u32::from(name.chunk),
+            version: name.version,
+            bytes: name.bytes,
+            crc32c: name.crc32c,
+        })
+        .collect()
+}
+
+pub(super) fn from_wire(names: &[WirePage]) -> std::result::Result<Vec<PageName>, String> {
+    names
+        .iter()
+        .map(|name| {
+            let chunk =
+                u16::try_from(name.chunk).map_err(|_| format!("page {} has a part {}", name.page, name.chunk))?;
+            Ok(PageName {
+                page: name.page,
+                chunk,
+                version: name.version,
+                bytes: name.bytes,
+                crc32c: name.crc32c,
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -190,7 +230,11 @@ mod tests {
             crc32c: 9,
         };
         let pages = (places, any::<u64>()).prop_map(move |(places, version): (BTreeSet<_>, _)| {
-            places.into_iter().zip(std::iter::repeat(version)).map(page).collect()
+            places
+                .into_iter()
+                .zip(std::iter::repeat(version))
+                .map(page)
+                .collect::<Vec<_>>()
         });
         let properties = (
             prop::collection::btree_map("\\PC{0,9}", any::<i64>(), 0..5),
@@ -202,19 +246,22 @@ mod tests {
             (any::<u64>(), 1..=u64::MAX, any::<u64>()),
             offsets(),
             properties,
-            pages,
+            (pages, any::<bool>()),
         )
             .prop_map(
-                |(stream, name, (epoch, ack_epoch, created_millis), mark_delete_end, properties, pages)| CursorRoot {
-                    stream,
-                    name,
-                    owner_epoch: OwnerEpoch::new(epoch),
-                    ack_epoch,
-                    mark_delete_end,
-                    position_properties: properties.0,
-                    cursor_properties: properties.1,
-                    created_millis,
-                    pages,
+                |(stream, name, (epoch, ack_epoch, created_millis), mark_delete_end, properties, (names, direct))| {
+                    CursorRoot {
+                        stream,
+                        name,
+                        owner_epoch: OwnerEpoch::new(epoch),
+                        ack_epoch,
+                        mark_delete_end,
+                        position_properties: properties.0,
+                        cursor_properties: properties.1,
+                        created_millis,
+                        pages: if direct { names.clone() } else { vec![] },
+                        indexes: if direct { vec![] } else { names },
+                    }
                 },
             )
     }
@@ -224,8 +271,10 @@ mod tests {
     proptest! {
         #[test]
         fn pages_named_twice_or_out_of_order_are_refused(mut root in roots()) {
-            prop_assume!(!root.pages.is_empty());
-            root.pages.push(root.pages[0]);
+            let names = if root.pages.is_empty() { &mut root.indexes } else { &mut root.pages };
+            prop_assume!(!names.is_empty());
+            let first = names[0];
+            names.push(first);
             prop_assert!(root.encode().is_err());
         }
     }
@@ -249,8 +298,22 @@ mod tests {
             cursor_properties: BTreeMap::new(),
             created_millis: u64::MAX,
             pages: (0..MAX_PAGES).map(page).collect(),
+            indexes: vec![],
         };
         let raw = root.encode().unwrap();
         assert_eq!(CursorRoot::decode(&root.key().unwrap(), &raw).unwrap(), root);
+        let mut indexed = root.clone();
+        indexed.indexes = indexed.pages.split_off(MAX_PAGES - MAX_INDEXES);
+        indexed.pages.clear();
+        indexed.cursor_properties.insert("k".into(), "v".repeat(400 * 1024));
+        assert_eq!(
+            CursorRoot::decode(&root.key().unwrap(), &indexed.encode().unwrap()).unwrap(),
+            indexed
+        );
+        indexed.indexes.push(page(MAX_PAGES));
+        assert!(indexed.encode().unwrap_err().to_string().contains("at most 16384"));
+        indexed.indexes.truncate(1);
+        indexed.pages = indexed.indexes.clone();
+        assert!(indexed.encode().is_err(), "pages and index records");
     }
 }

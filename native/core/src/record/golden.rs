@@ -1,7 +1,7 @@
 //! Golden files: one stored value of every record as each released version wrote it, kept and read for ever.
 //!
 //! `tests/golden/v<format>/<Record>.bin` holds key length (2 bytes, big-endian), key and value. To add the files of a new format
-//! or record, extend [`samples`] and run `NEREUS_WRITE_GOLDEN=1 cargo test -p nereus-core golden`; files that exist are never
+//! or record, extend [`samples`], for a field that was added to a format [`additions`], and run `NEREUS_WRITE_GOLDEN=1 cargo test -p nereus-core golden`; files that exist are never
 //! overwritten, because they stand for what is on disks already.
 
 use std::collections::BTreeMap;
@@ -56,6 +56,7 @@ fn head() -> StreamHead {
         migrated: false,
         created_millis: 1_690_000_000_000,
         last_append_millis: 1_700_000_070_000,
+        folded_append_millis: 0,
         ring: [commit(0x98, 70_000, 2), commit(0x99, 70_002, 3)].into(),
     }
 }
@@ -70,13 +71,18 @@ fn cursor_root() -> CursorRoot {
         position_properties: BTreeMap::from([("#pulsar.internal.key".to_owned(), -1i64)]),
         cursor_properties: BTreeMap::from([("team".to_owned(), "money".to_owned())]),
         created_millis: 1_690_000_000_001,
-        pages: vec![PageName {
-            page: 1,
-            chunk: 0,
-            version: 12,
-            bytes: 300,
-            crc32c: 0x0102_0304,
-        }],
+        pages: vec![],
+        indexes: vec![page_name()],
+    }
+}
+
+fn page_name() -> PageName {
+    PageName {
+        page: 1,
+        chunk: 0,
+        version: 12,
+        bytes: 300,
+        crc32c: 0x0102_0304,
     }
 }
 
@@ -224,10 +230,12 @@ fn samples() -> Vec<Sample> {
             stream: STREAM,
             version: 4,
             properties: BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), String::new())]),
+            ledger: String::new(),
         }),
         sample(CommitPage {
             stream: STREAM,
             bytes_before: 5000,
+            latest_before: 0,
             commits: vec![commit(0x10, 5, 4), commit(0x11, 9, 6)],
         }),
         sample(TrimMark {
@@ -253,6 +261,21 @@ fn samples() -> Vec<Sample> {
         }),
         sample(cursor_root()),
         sample(cursor_page()),
+        sample(CursorIndex {
+            stream: STREAM,
+            name: "billing/1".into(),
+            page: 1,
+            chunk: 0,
+            version: 13,
+            names: vec![
+                page_name(),
+                PageName {
+                    page: 3,
+                    chunk: 500,
+                    ..page_name()
+                },
+            ],
+        }),
         sample(task()),
         sample(PhysicalRoot {
             id: PhysicalId::Segment(7),
@@ -263,14 +286,51 @@ fn samples() -> Vec<Sample> {
     ]
 }
 
+/// Values with fields that were added to a format later, and a word for the file's name: `<Record>.<word>.bin`.
+fn additions() -> Vec<(&'static str, Sample)> {
+    let named = StreamProperties {
+        stream: STREAM,
+        version: 1,
+        properties: BTreeMap::new(),
+        ledger: NAME.into(),
+    };
+    vec![("ledger", sample(named))]
+}
+
+/// Key and value of a file.
+fn golden(path: &std::path::Path) -> (Key, Bytes) {
+    let file = Bytes::from(fs::read(path).unwrap_or_else(|e| panic!("{}: {e}; see the header", path.display())));
+    let key_bytes = usize::from(u16::from_be_bytes([file[0], file[1]]));
+    let key = Key::from_bytes(file.slice(2..2 + key_bytes)).unwrap();
+    (key, file.slice(2 + key_bytes..))
+}
+
+#[test]
+fn golden_file_of_a_root_before_index_records_names_its_pages() {
+    let (key, value) = golden(&directory(1).join("CursorRoot.bin"));
+    let old = CursorRoot {
+        pages: vec![page_name()],
+        indexes: vec![],
+        ..cursor_root()
+    };
+    assert_eq!(CursorRoot::decode(&key, &value).unwrap(), old);
+}
+
 #[test]
 fn golden_files_of_every_format_are_read_and_written_identically() {
     let samples = samples();
     let covered: Vec<RecordType> = samples.iter().map(|sample| sample.record).collect();
     let all: Vec<RecordType> = RecordType::ALL.iter().map(|(record, _)| *record).collect();
     assert_eq!(covered, all, "every record has a sample");
-    for sample in &samples {
-        let path = directory(sample.version).join(format!("{}.bin", sample.record.name()));
+    let named = samples
+        .iter()
+        .map(|sample| (format!("{}.bin", sample.record.name()), sample));
+    let additions = additions();
+    let added = additions
+        .iter()
+        .map(|(word, sample)| (format!("{}.{word}.bin", sample.record.name()), sample));
+    for (file, sample) in named.chain(added) {
+        let path = directory(sample.version).join(file);
         if std::env::var_os("NEREUS_WRITE_GOLDEN").is_some() && !path.exists() {
             let mut file = Vec::new();
             file.put_u16(u16::try_from(sample.key.as_bytes().len()).unwrap());
@@ -279,10 +339,7 @@ fn golden_files_of_every_format_are_read_and_written_identically() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, file).unwrap();
         }
-        let file = Bytes::from(fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}; see the header", path.display())));
-        let key_bytes = usize::from(u16::from_be_bytes([file[0], file[1]]));
-        let (key, value) = (file.slice(2..2 + key_bytes), file.slice(2 + key_bytes..));
-        let key = Key::from_bytes(key).unwrap();
+        let (key, value) = golden(&path);
         assert_eq!(key, sample.key, "{}", path.display());
         verify(&key, &value).unwrap();
         assert_eq!((sample.rewrite)(&key, &value).unwrap(), value, "{}", path.display());

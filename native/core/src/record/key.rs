@@ -76,6 +76,13 @@ pub enum KeyParts {
         chunk: u16,
         version: u64,
     },
+    CursorIndex {
+        stream: StreamId,
+        name: String,
+        page: u64,
+        chunk: u16,
+        version: u64,
+    },
     Task {
         task: TaskId,
     },
@@ -95,6 +102,7 @@ pub const STREAM_KINDS: &[RecordType] = &[
     RecordType::Quarantine,
     RecordType::CursorRoot,
     RecordType::CursorPage,
+    RecordType::CursorIndex,
 ];
 
 impl Key {
@@ -167,6 +175,12 @@ impl Key {
     /// One immutable version of a part of a cursor's acks: page number, low 16 bits of the first offset of the part, version.
     pub fn cursor_page(stream: StreamId, name: &str, page: u64, chunk: u16, version: u64) -> Result<Key> {
         let key = Builder::of_stream(RecordType::CursorPage, stream).name("cursor", name)?;
+        Ok(key.number(page).bytes(&chunk.to_be_bytes()).number(version).key())
+    }
+
+    /// One immutable version of a part of the names of a cursor's pages: the first page and part it may name, version.
+    pub fn cursor_index(stream: StreamId, name: &str, page: u64, chunk: u16, version: u64) -> Result<Key> {
+        let key = Builder::of_stream(RecordType::CursorIndex, stream).name("cursor", name)?;
         Ok(key.number(page).bytes(&chunk.to_be_bytes()).number(version).key())
     }
 
@@ -325,13 +339,22 @@ impl fmt::Display for Key {
             Ok(KeyParts::GenerationCounter { stream, view }) => write!(f, "{name}/{stream}/{view}"),
             Ok(KeyParts::Quarantine { stream, target }) => write!(f, "{name}/{stream}/{target}"),
             Ok(KeyParts::CursorRoot { stream, name: cursor }) => write!(f, "{name}/{stream}/{cursor}"),
-            Ok(KeyParts::CursorPage {
-                stream,
-                name: cursor,
-                page,
-                chunk,
-                version,
-            }) => {
+            Ok(
+                KeyParts::CursorPage {
+                    stream,
+                    name: cursor,
+                    page,
+                    chunk,
+                    version,
+                }
+                | KeyParts::CursorIndex {
+                    stream,
+                    name: cursor,
+                    page,
+                    chunk,
+                    version,
+                },
+            ) => {
                 write!(f, "{name}/{stream}/{cursor}/{page}/{chunk}/{version}")
             }
             Ok(KeyParts::Task { task }) => write!(f, "{name}/{task}"),
@@ -450,6 +473,13 @@ impl Reader<'_> {
                 name: self.name()?,
             },
             RecordType::CursorPage => KeyParts::CursorPage {
+                stream: self.stream()?,
+                name: self.name()?,
+                page: self.number("page")?,
+                chunk: u16::from_be_bytes(self.array("chunk")?),
+                version: self.number("version")?,
+            },
+            RecordType::CursorIndex => KeyParts::CursorIndex {
                 stream: self.stream()?,
                 name: self.name()?,
                 page: self.number("page")?,

@@ -34,6 +34,15 @@ fn parts() -> impl Strategy<Value = KeyParts> {
                 version
             }
         ),
+        (streams(), names(), any::<u64>(), any::<u16>(), any::<u64>()).prop_map(
+            |(stream, name, page, chunk, version)| KeyParts::CursorIndex {
+                stream,
+                name,
+                page,
+                chunk,
+                version
+            }
+        ),
         tasks().prop_map(|task| KeyParts::Task { task }),
         physical_ids().prop_map(|root| KeyParts::PhysicalRoot { root }),
     ]
@@ -64,6 +73,13 @@ fn key_of(parts: &KeyParts) -> Key {
             chunk,
             version,
         } => Key::cursor_page(*stream, name, *page, *chunk, *version).unwrap(),
+        KeyParts::CursorIndex {
+            stream,
+            name,
+            page,
+            chunk,
+            version,
+        } => Key::cursor_index(*stream, name, *page, *chunk, *version).unwrap(),
         KeyParts::Task { task } => Key::task(*task),
         KeyParts::PhysicalRoot { root } => Key::physical_root(root).unwrap(),
     }

@@ -8,6 +8,7 @@
 pub mod binding;
 pub mod cluster;
 pub mod commit_page;
+pub mod cursor_index;
 pub mod cursor_page;
 pub mod cursor_root;
 pub mod envelope;
@@ -34,6 +35,7 @@ use bytes::Bytes;
 pub use binding::{Binding, BindingState};
 pub use cluster::Cluster;
 pub use commit_page::CommitPage;
+pub use cursor_index::CursorIndex;
 pub use cursor_page::CursorPage;
 pub use cursor_root::{CursorRoot, PageName};
 pub use generation_counter::GenerationCounter;
@@ -89,6 +91,8 @@ record_types! {
     CursorRoot = 0x30, "CursorRoot";
     /// One immutable version of a part of a cursor's acks.
     CursorPage = 0x31, "CursorPage";
+    /// One immutable version of a part of the names of a cursor's pages.
+    CursorIndex = 0x32, "CursorIndex";
     /// A materialization task.
     Task = 0x40, "Task";
     /// The life of a segment or object.
@@ -194,6 +198,7 @@ pub fn verify(key: &Key, raw: &[u8]) -> Result<()> {
         RecordType::Quarantine => Quarantine::decode(key, raw).map(drop),
         RecordType::CursorRoot => CursorRoot::decode(key, raw).map(drop),
         RecordType::CursorPage => CursorPage::decode(key, raw).map(drop),
+        RecordType::CursorIndex => CursorIndex::decode(key, raw).map(drop),
         RecordType::Task => Task::decode(key, raw).map(drop),
         RecordType::PhysicalRoot => PhysicalRoot::decode(key, raw).map(drop),
     }

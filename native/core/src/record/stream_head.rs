@@ -45,6 +45,8 @@ struct Body {
     last_append_millis: u64,
     #[prost(message, repeated, tag = "15")]
     ring: Vec<WireCommit>,
+    #[prost(uint64, tag = "16")]
+    folded_append_millis: u64,
 }
 
 impl Record for StreamHead {
@@ -116,6 +118,7 @@ impl Record for StreamHead {
             created_millis: self.created_millis,
             last_append_millis: self.last_append_millis,
             ring: self.ring.iter().map(WireCommit::of).collect(),
+            folded_append_millis: self.folded_append_millis,
         }
         .encode_to_vec()
     }
@@ -137,6 +140,7 @@ impl Record for StreamHead {
             migrated: body.migrated,
             created_millis: body.created_millis,
             last_append_millis: body.last_append_millis,
+            folded_append_millis: body.folded_append_millis,
             ring: body
                 .ring
                 .into_iter()
@@ -185,6 +189,7 @@ pub(super) mod tests {
                     migrated: m,
                     created_millis: created,
                     last_append_millis: last,
+                    folded_append_millis: older,
                     ring: ring.into(),
                 }
             },
@@ -222,6 +227,7 @@ pub(super) mod tests {
             migrated: false,
             created_millis: 1,
             last_append_millis: 2,
+            folded_append_millis: 0,
             ring: [commit(1, 0, 2), commit(2, 2, 3)].into(),
         }
     }

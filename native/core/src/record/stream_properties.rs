@@ -1,4 +1,7 @@
-//! `StreamProperties`: the properties of a stream (Pulsar's managed-ledger properties).
+//! `StreamProperties`: the properties of a stream (Pulsar's managed-ledger properties), and whose stream it is.
+//!
+//! The ledger's name stands here too, so that what a stream keeps can be named although nobody has it open. Records written before
+//! that was so have none; the next writable open adds it.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +20,8 @@ pub struct StreamProperties {
     pub version: u64,
     /// Names and values, as Pulsar gave them.
     pub properties: BTreeMap<String, String>,
+    /// Pulsar's name of the ledger that the stream belongs to; empty = not recorded.
+    pub ledger: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -27,6 +32,8 @@ struct Body {
     version: u64,
     #[prost(btree_map = "string, string", tag = "3")]
     properties: BTreeMap<String, String>,
+    #[prost(string, tag = "4")]
+    ledger: String,
 }
 
 impl Record for StreamProperties {
@@ -51,6 +58,7 @@ impl Record for StreamProperties {
             stream,
             version: self.version,
             properties: self.properties.clone(),
+            ledger: self.ledger.clone(),
         }
         .encode_to_vec()
     }
@@ -61,6 +69,7 @@ impl Record for StreamProperties {
             stream: wire::stream(&body.stream)?,
             version: body.version,
             properties: body.properties,
+            ledger: body.ledger,
         })
     }
 }
@@ -75,12 +84,14 @@ mod tests {
         (
             streams(),
             1..=u64::MAX,
-            prop::collection::btree_map("\\PC{0,9}", "\\PC{0,40}", 0..9)
+            prop::collection::btree_map("\\PC{0,9}", "\\PC{0,40}", 0..9),
+            "\\PC{0,20}"
         )
-            .prop_map(|(stream, version, properties)| StreamProperties {
+            .prop_map(|(stream, version, properties, ledger)| StreamProperties {
                 stream,
                 version,
-                properties
+                properties,
+                ledger
             })
     );
 
@@ -91,6 +102,7 @@ mod tests {
             stream: StreamId::new(1),
             version: 1,
             properties,
+            ledger: String::new(),
         }
         .encode()
         .unwrap_err();

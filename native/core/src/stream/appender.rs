@@ -11,6 +11,7 @@ use bytes::Bytes;
 use parking_lot::ReentrantMutex;
 use tokio::sync::Notify;
 
+use super::marks::Marks;
 use crate::cache::{Account, StreamTail};
 use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
 use crate::env::BoxFuture;
@@ -26,6 +27,7 @@ pub(super) struct Appender {
     cell: Arc<HeadCell>,
     memory: Arc<Account>,
     cached: Arc<StreamTail>,
+    marks: Arc<Marks>,
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
     tail: ReentrantMutex<RefCell<Tail>>,
@@ -57,6 +59,7 @@ impl Appender {
         cell: Arc<HeadCell>,
         memory: Arc<Account>,
         cached: Arc<StreamTail>,
+        marks: Arc<Marks>,
     ) -> Appender {
         let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
@@ -74,6 +77,7 @@ impl Appender {
             cell,
             memory,
             cached,
+            marks,
             tail,
             all_answered: Notify::new(),
         }
@@ -206,9 +210,11 @@ impl Appender {
 
     /// Books one outcome; gives the one to hand on. What failed behind a failure carries the first reason.
     fn settle(&self, entry: Bytes, outcome: AppendOutcome) -> AppendOutcome {
-        if let AppendOutcome::Committed { offset, .. } = outcome {
+        if let AppendOutcome::Committed { offset, append_millis } = outcome {
+            let bytes = entry.len() as u64;
             // The cache comes first: whoever hears of the commit finds the entry there.
             self.cached.push(offset, entry);
+            self.marks.committed(offset, bytes, append_millis);
         }
         let tail = self.tail.lock();
         let mut tail = tail.borrow_mut();

@@ -1,9 +1,10 @@
-//! Changes of a stream besides appends: trim, terminate, properties. One after the other, durable before they answer.
+//! Changes of a stream besides appends: trim, retention, terminate, properties. One after the other, durable before they answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::remove::remove_trimmed_pages;
+use super::remove::{remove_trimmed_marks, remove_trimmed_pages};
+use super::rollover::Retention;
 use super::Shared;
 use crate::commit::HeadChange;
 use crate::error::{Error, Result};
@@ -32,11 +33,27 @@ impl Shared {
         let (store, stream) = (commits.store.clone(), commits.stream);
         // Nobody waits for this one; what it leaves goes with the next trim.
         drop(self.steps.run(async move {
-            let removed = remove_trimmed_pages(&*store, stream, trim).await;
-            removed
-                .inspect_err(|error| tracing::debug!(%stream, %error, "trimmed commit pages stay until the next trim"))
+            let removed = async {
+                remove_trimmed_pages(&*store, stream, trim).await?;
+                remove_trimmed_marks(&*store, stream, trim).await
+            };
+            removed.await.inspect_err(
+                |error| tracing::debug!(%stream, %error, "trimmed commit pages and marks stay until the next trim"),
+            )
         }));
         Ok(trim)
+    }
+
+    /// Closes what is due, then trims what `retention` lets go; gives the trim offset.
+    pub(super) async fn retain(self: Arc<Self>, epoch: OwnerEpoch, retention: Retention) -> Result<Offset> {
+        if let Some(marks) = &self.marks {
+            self.confirm_owner(epoch).await?;
+            marks.cut(Some(retention.now_millis)).await?;
+            if let Some(before) = marks.let_go(&retention).await? {
+                return self.trim(epoch, before).await;
+            }
+        }
+        self.reader.commits.head(|head| head.trim)
     }
 
     /// Terminates; gives the end.
@@ -59,27 +76,23 @@ impl Shared {
         let (stream, store) = (self.reader.commits.stream, &self.reader.commits.store);
         let key = Key::stream_properties(stream);
         for _ in 0..MAX_TRIES {
-            let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
-            if by_epoch != epoch {
-                return Err(Error::Fenced {
-                    what: self.name.clone(),
-                    by_epoch,
-                });
-            }
-            let (expected, version) = match store.get(key.clone()).await? {
-                None => (Expected::Absent, 1),
+            self.confirm_owner(epoch).await?;
+            let (expected, version, ledger) = match store.get(key.clone()).await? {
+                None => (Expected::Absent, 1, self.name.clone()),
                 Some(there) => {
                     let record = StreamProperties::decode(&key, &there.value)?;
                     if record.properties == properties {
                         return Ok(());
                     }
-                    (Expected::Version(there.version), record.version.saturating_add(1))
+                    let version = record.version.saturating_add(1);
+                    (Expected::Version(there.version), version, record.ledger)
                 }
             };
             let value = StreamProperties {
                 stream,
                 version,
                 properties: properties.clone(),
+                ledger,
             }
             .encode()?;
             let write = Write {
@@ -88,7 +101,8 @@ impl Shared {
                 value: Some(value),
             };
             match write_settled(&**store, &*self.clock, vec![write]).await.pop() {
-                Some(Verdict::Applied(_)) => return Ok(()),
+                // Still the owner: whoever comes next finds the change.
+                Some(Verdict::Applied(_)) => return self.confirm_owner(epoch).await,
                 Some(Verdict::Conflict(_)) | None => {}
                 Some(Verdict::Refused(error)) => return Err(error),
                 Some(Verdict::Unknown(error)) => {
@@ -101,6 +115,20 @@ impl Shared {
         Err(Error::Conflict {
             what: format!("the properties of {}", self.name),
         })
+    }
+
+    /// Looks at the head anew: another engine may own the stream by now. What is written besides the head is asked for before, and
+    /// answered only after, such a look.
+    async fn confirm_owner(&self, epoch: OwnerEpoch) -> Result<()> {
+        self.reader.log.load(self.reader.commits.stream).await?;
+        let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
+        match by_epoch == epoch {
+            true => Ok(()),
+            false => Err(Error::Fenced {
+                what: self.name.clone(),
+                by_epoch,
+            }),
+        }
     }
 
     /// The properties as stored.

@@ -12,6 +12,7 @@ use crate::record::{CommitPage, Key, Record};
 use crate::types::{Offset, StreamId};
 
 /// The commits of one stream.
+#[derive(Clone)]
 pub(super) struct Commits {
     pub stream: StreamId,
     pub cell: Arc<HeadCell>,
@@ -24,6 +25,20 @@ pub(super) struct Commits {
 pub(super) struct Located {
     pub commit: Commit,
     pub bytes_before: u64,
+    /// Latest append time of all commits before it, also of trimmed ones; 0 = it is the first.
+    pub latest_before: u64,
+}
+
+impl Located {
+    /// Latest append time up to and with this commit: never goes back from one commit to the next, unlike the clock.
+    pub fn latest(&self) -> u64 {
+        self.latest_before.max(self.commit.append_millis)
+    }
+
+    /// Bytes of all entries up to the end of this commit.
+    pub fn bytes_to_end(&self) -> u64 {
+        self.bytes_before.saturating_add(self.commit.bytes)
+    }
 }
 
 enum Place {
@@ -59,13 +74,16 @@ impl Commits {
         if offset >= end {
             return Ok(total);
         }
-        let Located { commit, bytes_before } = self.locate(offset).await?;
+        let Located {
+            commit, bytes_before, ..
+        } = self.locate(offset).await?;
         let inside = u128::from(offset.get() - commit.start.get());
         let share = u128::from(commit.bytes) * inside / u128::from(commit.count.max(1));
         Ok(bytes_before.saturating_add(u64::try_from(share).unwrap_or(commit.bytes)))
     }
 
-    async fn page(&self, offset: Offset) -> Result<Arc<CommitPage>> {
+    /// The page that covers a committed offset older than the ring.
+    pub async fn page(&self, offset: Offset) -> Result<Arc<CommitPage>> {
         if let Some(page) = self.pages.covering(self.stream, offset) {
             return Ok(page);
         }
@@ -108,29 +126,27 @@ fn in_ring(head: &StreamHead, offset: Offset) -> Option<Place> {
     if head.ring.front().is_none_or(|first| offset < first.start) {
         return Some(Place::Paged);
     }
-    let mut bytes_before = head.bytes_before_ring();
-    for commit in &head.ring {
-        if commit.end().is_none_or(|end| offset < end) {
-            return Some(Place::Found(Located {
-                commit: *commit,
-                bytes_before,
-            }));
-        }
-        bytes_before = bytes_before.saturating_add(commit.bytes);
-    }
-    Some(Place::Paged)
+    let before = (head.bytes_before_ring(), head.folded_append_millis);
+    Some(among(&head.ring, before, offset).map_or(Place::Paged, Place::Found))
 }
 
 fn in_page(page: &CommitPage, offset: Offset) -> Option<Located> {
-    let mut bytes_before = page.bytes_before;
-    for commit in &page.commits {
+    among(&page.commits, (page.bytes_before, page.latest_before), offset)
+}
+
+/// The commit that holds `offset` among contiguous ones; `before` = bytes and latest append time before the first.
+fn among<'a>(commits: impl IntoIterator<Item = &'a Commit>, before: (u64, u64), offset: Offset) -> Option<Located> {
+    let (mut bytes_before, mut latest_before) = before;
+    for commit in commits {
+        let located = Located {
+            commit: *commit,
+            bytes_before,
+            latest_before,
+        };
         if commit.end().is_none_or(|end| offset < end) {
-            return (commit.start <= offset).then_some(Located {
-                commit: *commit,
-                bytes_before,
-            });
+            return (commit.start <= offset).then_some(located);
         }
-        bytes_before = bytes_before.saturating_add(commit.bytes);
+        (bytes_before, latest_before) = (located.bytes_to_end(), located.latest());
     }
     None
 }

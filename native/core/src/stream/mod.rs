@@ -10,40 +10,61 @@
 //! the future only waits for the answer. Any thread may call anything; nothing here blocks.
 
 mod appender;
+mod cold;
 mod control;
 mod locate;
+mod marks;
 mod reader;
 mod remove;
+mod rollover;
 mod spans;
 mod types;
 
 #[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
+mod marks_suite;
+#[cfg(test)]
+mod read_tests;
+#[cfg(test)]
+mod rollover_tests;
+#[cfg(test)]
+mod spans_tests;
+#[cfg(test)]
 pub(crate) mod suite;
+#[cfg(test)]
+pub(crate) mod takeover_suite;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use futures::future::{select, Either, FutureExt};
+use tokio::sync::Notify;
 
 pub use remove::remove_remains;
-pub use types::{ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
+pub use rollover::{Retention, Rollover};
+pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
 use self::locate::Commits;
+use self::marks::Marks;
 use self::reader::Reader;
-use crate::cache::Caches;
+use crate::cache::{Caches, Permit};
 use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
 use crate::env::{BoxFuture, Clock, Env, Sequence};
 use crate::error::{Error, Result};
+use crate::record::TrimMark;
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// A handle to an open stream. Clones share everything.
 #[derive(Clone)]
 pub struct Stream(Arc<Shared>);
+
+/// What a change of a stream or cursor costs while it waits, besides what it carries, bytes.
+const WAITING_STEP: u64 = 1 << 10;
 
 /// See [`Stream::downgrade`].
 pub(crate) struct WeakStream(Weak<Shared>);
@@ -62,6 +83,7 @@ struct Shared {
     /// `None` = opened for reading only.
     appender: Option<Arc<Appender>>,
     cursors: Option<Arc<Cursors>>,
+    marks: Option<Arc<Marks>>,
     steps: Arc<Sequence>,
     closed: AtomicBool,
 }
@@ -82,6 +104,23 @@ pub struct Parts {
     pub caches: Caches,
     /// Largest entry, bytes.
     pub max_entry: u32,
+}
+
+/// What only a writable handle has.
+#[derive(Default)]
+struct Owned {
+    appender: Option<Arc<Appender>>,
+    cursors: Option<Arc<Cursors>>,
+    marks: Option<Arc<Marks>>,
+}
+
+fn commits(parts: &Parts) -> Commits {
+    Commits {
+        stream: parts.stream,
+        cell: parts.cell.clone(),
+        store: parts.log.store(),
+        pages: parts.caches.pages.clone(),
+    }
 }
 
 impl Stream {
@@ -114,6 +153,8 @@ impl Stream {
 
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
+        let steps = Sequence::new(parts.env.spawner.clone());
+        let marks = Marks::new(commits(&parts), epoch, parts.env.clock.clone(), steps.clone());
         let appender = Appender::new(
             parts.stream,
             epoch,
@@ -122,42 +163,44 @@ impl Stream {
             parts.cell.clone(),
             parts.caches.budget.open_groups.clone(),
             cached.clone(),
+            marks.clone(),
         );
-        Self::assemble(parts, cached, Some(Arc::new(appender)), Some(cursors))
+        cursors.follow(parts.log.clone());
+        let owned = Owned {
+            appender: Some(Arc::new(appender)),
+            cursors: Some(cursors),
+            marks: Some(marks),
+        };
+        Self::assemble(parts, cached, steps, owned)
     }
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
-        Self::assemble(parts, cached, None, None)
+        let steps = Sequence::new(parts.env.spawner.clone());
+        Self::assemble(parts, cached, steps, Owned::default())
     }
 
-    fn assemble(
-        parts: Parts,
-        cached: Arc<crate::cache::StreamTail>,
-        appender: Option<Arc<Appender>>,
-        cursors: Option<Arc<Cursors>>,
-    ) -> Stream {
-        let commits = Commits {
-            stream: parts.stream,
-            cell: parts.cell,
-            store: parts.log.store(),
-            pages: parts.caches.pages.clone(),
-        };
+    fn assemble(parts: Parts, cached: Arc<crate::cache::StreamTail>, steps: Arc<Sequence>, owned: Owned) -> Stream {
         let reader = Reader {
-            commits,
+            commits: commits(&parts),
             log: parts.log,
-            spawner: parts.env.spawner.clone(),
-            slices: parts.caches.slices.clone(),
+            spawner: parts.env.spawner,
+            slices: parts.caches.slices,
             cached,
+            hot: parts.caches.hot,
+            requests: parts.caches.budget.requests.clone(),
+            ahead: Default::default(),
+            closing: Notify::new(),
         };
         Stream(Arc::new(Shared {
             name: parts.name,
             clock: parts.env.clock,
             reader,
-            appender,
-            cursors,
-            steps: Sequence::new(parts.env.spawner),
+            appender: owned.appender,
+            cursors: owned.cursors,
+            marks: owned.marks,
+            steps,
             closed: AtomicBool::new(false),
         }))
     }
@@ -208,10 +251,16 @@ impl Stream {
     /// Reads entries from exactly `request.start`; at least one if there is one, however large; empty at the end of the stream.
     ///
     /// # Errors
-    /// `OffsetTrimmed`, `Unsupported` (view), `Corrupt` (no byte of a damaged entry is given out), `Unavailable`, `Closed`.
+    /// `OffsetTrimmed`, `Unsupported` (view), `Corrupt` (no byte of a damaged entry is given out), `Unavailable`, `Closed` (also
+    /// when the stream closes while the read waits).
     pub async fn read(&self, request: ReadRequest) -> Result<ReadBatch> {
+        let mut closing = std::pin::pin!(self.0.reader.closing.notified());
+        closing.as_mut().enable();
         self.open()?;
-        self.0.reader.read(&request).await
+        match select(std::pin::pin!(self.0.reader.read(&request)), closing).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(self.closed_error()),
+        }
     }
 
     /// Resolves once the committed end is beyond `offset`, or the stream is terminated, deleted or closed: look at `state`.
@@ -262,13 +311,15 @@ impl Stream {
         self.0.reader.commits.spans().await
     }
 
-    /// Bytes of the live entries in `from..to`; exact where commits start, by proportion inside one.
+    /// Bytes of the live entries in `from..to`: exact where commits start and end, by proportion inside one; sizes of ranges that
+    /// touch add up.
     pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
         self.open()?;
         self.0.reader.commits.size_between(from, to).await
     }
 
-    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older.
+    /// The first live offset appended at or after `millis` (broker clock); `None` when all are older. Exact also when the clock
+    /// went back.
     pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
         self.open()?;
         self.0.reader.commits.find_time(millis).await
@@ -289,6 +340,25 @@ impl Stream {
         self.trim(Offset::MAX)
     }
 
+    /// When a part of the stream is closed, so that retention may let it go. Holds from the next commit or [`Stream::retain`] on.
+    /// `Invalid` for a read-only handle. A new handle has no limits, and cuts no marks.
+    pub fn set_rollover(&self, rollover: Rollover) -> Result<()> {
+        self.marks_of_owner()?.set_rollover(rollover);
+        Ok(())
+    }
+
+    /// Closes what is due by now, then trims the parts that `retention` lets go: a contiguous prefix, from mark to mark. Gives the
+    /// trim offset then. Asked again while nothing has changed it costs no look-up.
+    pub fn retain(&self, retention: Retention) -> BoxFuture<Result<Offset>> {
+        self.step(move |shared, epoch| shared.retain(epoch, retention))
+    }
+
+    /// The first trim marks above `offset`, ascending, at most `limit`; as far as they are durable.
+    pub async fn marks_above(&self, offset: Offset, limit: usize) -> Result<Vec<TrimMark>> {
+        self.open()?;
+        self.marks_of_owner()?.above(offset, limit).await
+    }
+
     /// Replaces all properties.
     pub fn set_properties(&self, all: BTreeMap<String, String>) -> BoxFuture<Result<()>> {
         self.step(move |shared, epoch| shared.set_properties(epoch, all))
@@ -302,16 +372,19 @@ impl Stream {
 
     /// Persists a change of a cursor; changes of one cursor take effect in call order.
     pub fn persist_cursor(&self, update: CursorUpdate) -> BoxFuture<Result<()>> {
-        match self.cursors() {
-            Ok(cursors) => cursors.persist(update),
+        let carried = update.carries().saturating_add(WAITING_STEP);
+        let persist = |waiting| Ok((self.cursors()?.persist(update), waiting));
+        match self.enter(carried).and_then(persist) {
+            Ok((persist, waiting)) => Box::pin(persist.inspect(|_| drop(waiting))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
     /// Deletes a cursor, after every change of it that was asked for before. `NotFound` when there is none.
     pub fn delete_cursor(&self, name: &str) -> BoxFuture<Result<()>> {
-        match self.cursors() {
-            Ok(cursors) => cursors.delete(name),
+        let delete = |waiting| Ok((self.cursors()?.delete(name), waiting));
+        match self.enter(WAITING_STEP).and_then(delete) {
+            Ok((delete, waiting)) => Box::pin(delete.inspect(|_| drop(waiting))),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
@@ -376,6 +449,8 @@ impl Stream {
             cursors.stop(reason);
         }
         self.0.reader.commits.cell.wake_all();
+        self.0.reader.closing.notify_waiters();
+        self.0.reader.ahead.lock().clear();
     }
 
     fn step<T, F>(&self, step: impl FnOnce(Arc<Shared>, OwnerEpoch) -> F) -> BoxFuture<Result<T>>
@@ -383,14 +458,23 @@ impl Stream {
         T: Send + 'static,
         F: std::future::Future<Output = Result<T>> + Send + 'static,
     {
-        match self
+        let admitted = self
             .open()
             .and_then(|()| self.appender())
             .and_then(|appender| appender.check_owner().map(|()| appender))
-        {
-            Ok(appender) => self.0.steps.run(step(self.0.clone(), appender.epoch())),
+            .and_then(|appender| Ok((appender, self.enter(WAITING_STEP)?)));
+        match admitted {
+            Ok((appender, waiting)) => {
+                let step = step(self.0.clone(), appender.epoch());
+                self.0.steps.run(step.inspect(|_| drop(waiting)))
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
+    }
+
+    /// A place of `bytes` among the requests that wait. Who gets none has changed nothing.
+    fn enter(&self, bytes: u64) -> Result<Permit> {
+        self.0.reader.enter(bytes)
     }
 
     fn open(&self) -> Result<()> {
@@ -412,6 +496,10 @@ impl Stream {
 
     fn cursors(&self) -> Result<&Arc<Cursors>> {
         self.0.cursors.as_ref().ok_or_else(|| self.reading_only())
+    }
+
+    fn marks_of_owner(&self) -> Result<&Arc<Marks>> {
+        self.0.marks.as_ref().ok_or_else(|| self.reading_only())
     }
 
     fn reading_only(&self) -> Error {

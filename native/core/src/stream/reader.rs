@@ -1,21 +1,26 @@
 //! Reads: exact start, verified bytes, at least one entry.
 //!
+//! Promises: recent appends and cached slices never wait for a cold permit; a read that holds entries never waits for a permit,
+//! it ends early instead, so reads cannot wait for each other.
 //! Keeps: L10 (a view never answers for another), L11 (below trim `OffsetTrimmed`, at the end an empty batch, anything else an
 //! error), L12 (entries come from the tail cache or through `Log::read`, which verifies each).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::cold;
 use super::locate::Commits;
 use super::types::{ReadBatch, ReadEntry, ReadRequest};
-use crate::cache::{SliceCache, StreamTail};
-use crate::commit::{Commit, Log, Slice};
-use crate::env::{BoxFuture, Spawner};
+use crate::cache::{Account, Gate, Permit, ReadAhead, SliceCache, StreamTail};
+use crate::commit::Log;
+use crate::env::Spawner;
 use crate::error::{Error, Result};
 use crate::types::{Offset, ReadView};
 
-/// How many slices one read fetches at the same time.
-const AHEAD: usize = 8;
+/// What a read costs while it waits, bytes: its task and what it has looked up.
+const WAITING_READ: u64 = 2 << 10;
 
 /// The reading side of one open stream.
 pub(super) struct Reader {
@@ -24,14 +29,21 @@ pub(super) struct Reader {
     pub spawner: Arc<dyn Spawner>,
     pub slices: Arc<SliceCache>,
     pub cached: Arc<StreamTail>,
+    /// Permits to hold recent appends.
+    pub hot: Arc<Gate>,
+    /// Callers that wait.
+    pub requests: Arc<Account>,
+    pub ahead: Mutex<ReadAhead>,
+    /// Wakes reads that wait when the stream closes.
+    pub closing: Notify,
 }
 
 /// What is left of a request after the checks.
-struct Wanted {
-    start: Offset,
-    up_to: Offset,
-    max_entries: u32,
-    max_bytes: u64,
+pub(super) struct Wanted {
+    pub start: Offset,
+    pub up_to: Offset,
+    pub max_entries: u32,
+    pub max_bytes: u64,
 }
 
 impl Reader {
@@ -40,19 +52,30 @@ impl Reader {
         match self.check(request) {
             Err(error) => Some(Err(error)),
             Ok(None) => Some(Ok(ReadBatch::default())),
-            Ok(Some(wanted)) => self.read_tail(&wanted).map(Ok),
+            Ok(Some(wanted)) => {
+                let (mut batch, bytes) = self.read_tail(&wanted)?;
+                batch.held.keep(Arc::new(self.hot.try_pass(bytes, 0)?));
+                Some(Ok(batch))
+            }
         }
     }
 
-    /// Reads from wherever the bytes are.
+    /// Reads from wherever the bytes are. `Unavailable` when too many callers wait already.
     pub async fn read(&self, request: &ReadRequest) -> Result<ReadBatch> {
         let Some(wanted) = self.check(request)? else {
             return Ok(ReadBatch::default());
         };
-        if let Some(batch) = self.read_tail(&wanted) {
-            return Ok(batch);
+        let _waiting = self.enter(WAITING_READ)?;
+        if let Some((batch, bytes)) = self.read_tail(&wanted) {
+            // Nothing is held while it waits; what was evicted meanwhile comes from the log.
+            drop(batch);
+            let pass = self.hot.pass(self.commits.stream, bytes).await;
+            if let Some((mut batch, _)) = self.read_tail(&wanted) {
+                batch.held.keep(Arc::new(pass));
+                return Ok(batch);
+            }
         }
-        match self.read_log(&wanted).await {
+        match Box::pin(cold::read(self, &wanted)).await {
             // The range may have been trimmed, and its place recycled, after the check: then that is the answer.
             Err(error) => match self.check(request) {
                 Ok(_) => Err(error),
@@ -60,6 +83,21 @@ impl Reader {
             },
             ok => ok,
         }
+    }
+
+    /// A place of `bytes` among the requests that wait; `Unavailable` when they are too many. What is larger than a quarter of all
+    /// counts as a quarter, so that it has a chance beside the others.
+    pub fn enter(&self, bytes: u64) -> Result<Permit> {
+        let bytes = bytes.min(self.requests.limit() / 4);
+        self.requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
+            what: format!(
+                "stream {}: requests that wait hold {} of {} bytes",
+                self.commits.stream,
+                self.requests.used(),
+                self.requests.limit()
+            ),
+            retry: std::time::Duration::from_millis(100),
+        })
     }
 
     /// Every reason to answer without looking for entries. `None` = nothing there (yet).
@@ -98,76 +136,18 @@ impl Reader {
         }))
     }
 
-    fn read_tail(&self, wanted: &Wanted) -> Option<ReadBatch> {
-        let found = self
-            .cached
-            .read(wanted.start, wanted.up_to, wanted.max_entries, wanted.max_bytes)?;
-        let offsets = (wanted.start.get()..).map(Offset::new);
-        Some(ReadBatch {
-            entries: offsets
-                .zip(found)
-                .map(|(offset, entry)| ReadEntry { offset, entry })
-                .collect(),
-        })
-    }
-
-    async fn read_log(&self, wanted: &Wanted) -> Result<ReadBatch> {
+    /// Entries out of the tail cache, and the bytes that they weigh.
+    fn read_tail(&self, wanted: &Wanted) -> Option<(ReadBatch, u64)> {
         let mut batch = ReadBatch::default();
-        let mut bytes = 0u64;
-        let mut next = wanted.start;
-        // Slices under way, in order, and the offset from which the next one has to be asked for.
-        let mut ahead: VecDeque<(Commit, BoxFuture<Result<Slice>>)> = VecDeque::new();
-        let mut asked_to = wanted.start;
-        let mut asked_bytes = 0u64;
-        let last = wanted
-            .start
-            .checked_add(u64::from(wanted.max_entries))
-            .unwrap_or(Offset::MAX)
-            .min(wanted.up_to);
-        while next < last {
-            while ahead.len() < AHEAD && asked_to < last && (ahead.is_empty() || bytes + asked_bytes < wanted.max_bytes)
-            {
-                let commit = self.commits.locate(asked_to).await?.commit;
-                asked_to = commit.end().unwrap_or(Offset::MAX);
-                asked_bytes = asked_bytes.saturating_add(commit.bytes);
-                ahead.push_back((commit, self.slice(commit)));
-            }
-            let Some((commit, slice)) = ahead.pop_front() else {
-                break;
-            };
-            let slice = slice.await?;
-            asked_bytes = asked_bytes.saturating_sub(commit.bytes);
-            let skip = usize::try_from(next.get() - commit.start.get()).unwrap_or(usize::MAX);
-            for found in slice.entries.iter().skip(skip) {
-                bytes = bytes.saturating_add(found.entry.len() as u64);
-                if next >= last || (bytes > wanted.max_bytes && !batch.entries.is_empty()) {
-                    return Ok(batch);
-                }
+        let (up_to, most) = (wanted.up_to, wanted.max_entries);
+        let bytes = self
+            .cached
+            .read(wanted.start, up_to, most, wanted.max_bytes, |offset, entry| {
                 batch.entries.push(ReadEntry {
-                    offset: next,
-                    entry: found.entry.clone(),
+                    offset,
+                    entry: entry.clone(),
                 });
-                next = Offset::new(next.get() + 1);
-            }
-            if commit.end() != Some(next) {
-                return Err(Error::Corrupt {
-                    what: format!("stream {}", self.commits.stream),
-                    place: format!("{:?}", commit.target),
-                    detail: format!(
-                        "{} entries read, the commit at {} has {}",
-                        slice.entries.len(),
-                        commit.start,
-                        commit.count
-                    ),
-                });
-            }
-        }
-        Ok(batch)
-    }
-
-    fn slice(&self, commit: Commit) -> BoxFuture<Result<Slice>> {
-        let (log, stream) = (self.log.clone(), self.commits.stream);
-        self.slices
-            .get((stream, commit.id), &*self.spawner, || log.read(stream, commit))
+            })?;
+        Some((batch, bytes))
     }
 }

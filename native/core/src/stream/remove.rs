@@ -26,6 +26,13 @@ pub(super) async fn remove_trimmed_pages(store: &dyn MetadataStore, stream: Stre
     remove_range(store, from, to, 1).await
 }
 
+/// Removes the trim marks up to `trim`, the present trim offset of the head: what they end is gone.
+pub(super) async fn remove_trimmed_marks(store: &dyn MetadataStore, stream: StreamId, trim: Offset) -> Result<()> {
+    let from = Key::trim_mark(stream, Offset::ZERO);
+    let to = Key::trim_mark(stream, Offset::new(trim.get().saturating_add(1)));
+    remove_range(store, from, to, 0).await
+}
+
 /// Removes the keys of a range except its last `keep`.
 async fn remove_range(store: &dyn MetadataStore, from: Key, to: Key, keep: usize) -> Result<()> {
     loop {

@@ -3,17 +3,20 @@
 //! `stream_suite!(fixture)` expands every case in the module that calls it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::Runtime;
 
+pub(crate) use super::marks_suite::*;
 use super::{Parts, ReadBatch, ReadRequest, Stream};
 use crate::cache::{Budget, Caches};
 use crate::commit::{AppendOutcome, Commit, HeadChange, Log, RING};
 use crate::cursor::{AckPage, CursorState, CursorUpdate};
-use crate::env::{real, Env};
+use crate::env::{real, BoxFuture, Clock, Env};
 use crate::error::{Error, ErrorCode, Result};
 use crate::types::{Incarnation, Offset, OwnerEpoch, ReadView, StreamId};
 
@@ -30,11 +33,42 @@ pub(crate) trait Fixture {
     fn damage(&mut self, commit: Commit);
 }
 
+/// The clock of the operating system, until a test sets the time of day.
+pub(crate) struct TestClock {
+    real: Arc<dyn Clock>,
+    wall: AtomicU64,
+}
+
+impl TestClock {
+    /// It stays so late until it is set again.
+    pub fn set(&self, wall_millis: u64) {
+        self.wall.store(wall_millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn wall_millis(&self) -> u64 {
+        match self.wall.load(Ordering::SeqCst) {
+            0 => self.real.wall_millis(),
+            set => set,
+        }
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.real.monotonic()
+    }
+
+    fn sleep(&self, pause: Duration) -> BoxFuture<()> {
+        self.real.sleep(pause)
+    }
+}
+
 /// One log opened over and over.
 pub(crate) struct World<F: Fixture> {
     pub fixture: F,
     pub rt: Runtime,
     pub env: Env,
+    pub clock: Arc<TestClock>,
     pub log: Arc<dyn Log>,
     owners: u32,
 }
@@ -46,12 +80,21 @@ impl<F: Fixture> World<F> {
             .enable_time()
             .build()
             .unwrap();
-        let env = real::env(rt.handle().clone()).unwrap();
+        let real = real::env(rt.handle().clone()).unwrap();
+        let clock = Arc::new(TestClock {
+            real: real.clock.clone(),
+            wall: AtomicU64::new(0),
+        });
+        let env = Env {
+            clock: clock.clone(),
+            ..real
+        };
         let log = fixture.open(&rt, &env);
         let world = World {
             fixture,
             rt,
             env,
+            clock,
             log,
             owners: 0,
         };
@@ -100,14 +143,12 @@ impl<F: Fixture> World<F> {
 
     /// A stream whose every read goes to the log.
     pub fn uncached(&mut self) -> Stream {
-        self.take_over(Caches::new(Budget::new(0, 64 << 20, MAX_ENTRY)))
-            .unwrap()
-            .0
+        self.take_over(Caches::new(Budget::uncached())).unwrap().0
     }
 }
 
 pub(crate) fn plenty() -> Caches {
-    Caches::new(Budget::new(64 << 20, 64 << 20, MAX_ENTRY))
+    Caches::new(Budget::new(256 << 20, 64 << 20, MAX_ENTRY).unwrap())
 }
 
 /// The outcome of one append, by a channel.
@@ -665,7 +706,14 @@ macro_rules! stream_suite {
             terminated_stream_stays_so_and_wakes_its_waiters,
             sizes_times_and_spans_come_from_commit_metadata,
             properties_and_closed_handles_behave,
-            deleted_stream_is_gone_and_stays_so
+            deleted_stream_is_gone_and_stays_so,
+            l16_retention_moves_from_mark_to_mark_and_never_past_what_is_consumed,
+            l05_fenced_owner_cuts_no_mark_and_lets_nothing_go,
+            marks_go_on_from_the_last_durable_one_after_reopen,
+            marks_that_were_never_cut_are_made_up_for,
+            marks_are_cut_while_nobody_asks,
+            new_settings_hold_at_once_case_114,
+            deleted_stream_leaves_no_mark
         );
     };
     (@cases $fixture:expr; $($case:ident),*) => {

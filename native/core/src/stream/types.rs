@@ -1,5 +1,8 @@
 //! Requests and answers of a stream.
 
+use std::fmt;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::types::{Offset, OwnerEpoch, ReadView};
@@ -69,4 +72,31 @@ pub struct ReadEntry {
 pub struct ReadBatch {
     /// The entries.
     pub entries: Vec<ReadEntry>,
+    /// What keeps their bytes accounted for. Whoever keeps entries keeps this as long.
+    pub held: Held,
 }
+
+/// The accounts that the bytes of a batch are on, until it is dropped. Says nothing about the entries: equal to any other.
+#[derive(Clone, Default)]
+pub struct Held(Vec<Arc<dyn Send + Sync>>);
+
+impl Held {
+    /// Keeps `holder` as long as this lives.
+    pub(super) fn keep(&mut self, holder: Arc<dyn Send + Sync>) {
+        self.0.push(holder);
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Held({})", self.0.len())
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, _: &Held) -> bool {
+        true
+    }
+}
+
+impl Eq for Held {}

@@ -202,6 +202,24 @@ pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_describeLedger<'
 }
 
 #[no_mangle]
+pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_engineState<'l>(
+    _env: EnvUnowned<'l>,
+    _class: JClass<'l>,
+    engine: jlong,
+    op: jlong,
+) -> jint {
+    accept("engineState", || {
+        let host = host(engine)?;
+        let engine = host.engine()?;
+        let outbox = host.outbox.clone();
+        host.spawn(op, "state of the engine", async move {
+            let blob = outbox.store(vec![messages::engine_state(&engine.state().await?)?]);
+            Ok([0, blob.handle, blob.length])
+        })
+    })
+}
+
+#[no_mangle]
 pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_deleteLedger<'l>(
     mut env: EnvUnowned<'l>,
     _class: JClass<'l>,

@@ -8,7 +8,7 @@ use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
 use nereus_core::commit::AppendOutcome;
 use nereus_core::env::BoxFuture;
-use nereus_core::stream::{ReadBatch, ReadRequest, Stream};
+use nereus_core::stream::{ReadBatch, ReadRequest, Retention, Rollover, Stream};
 use nereus_core::types::{Offset, ReadView};
 use nereus_core::{Error, Result};
 
@@ -137,7 +137,8 @@ fn batch_values(outbox: &Outbox, batch: ReadBatch) -> Result<[i64; 3]> {
         return Ok([0; 3]);
     }
     let count = number(batch.entries.len() as u64)?;
-    let blob = outbox.store(messages::batch(batch)?);
+    let held = batch.held.clone();
+    let blob = outbox.store_held(messages::batch(batch)?, held);
     Ok([blob.handle, blob.length, count])
 }
 
@@ -202,6 +203,53 @@ pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_truncate<'l>(
 ) -> jint {
     accept("truncate", || {
         start_offset(stream, op, "truncate", |stream| Ok(stream.truncate()))
+    })
+}
+
+/// Closes what is due, then trims what retention lets go; a bound below 0 lets nothing go.
+#[no_mangle]
+pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_retain<'l>(
+    _env: EnvUnowned<'l>,
+    _class: JClass<'l>,
+    stream: jlong,
+    op: jlong,
+    consumed: jlong,
+    max_age_millis: jlong,
+    max_bytes: jlong,
+    now_millis: jlong,
+) -> jint {
+    accept("retain", || {
+        let retention = Retention {
+            consumed: offset(consumed)?,
+            max_age_millis: u64::try_from(max_age_millis).ok(),
+            max_bytes: u64::try_from(max_bytes).ok(),
+            now_millis: u64::try_from(now_millis).unwrap_or(0),
+        };
+        start_offset(stream, op, "retention", |stream| Ok(stream.retain(retention)))
+    })
+}
+
+/// When a part is closed; a bound of 0 or less is none.
+#[no_mangle]
+pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_setRollover<'l>(
+    _env: EnvUnowned<'l>,
+    _class: JClass<'l>,
+    stream: jlong,
+    max_entries: jlong,
+    max_bytes: jlong,
+    min_millis: jlong,
+    max_millis: jlong,
+    idle_millis: jlong,
+) -> jint {
+    let limit = |value: jlong| u64::try_from(value).unwrap_or(0);
+    accept("setRollover", || {
+        open_stream(stream)?.stream.set_rollover(Rollover {
+            max_entries: limit(max_entries),
+            max_bytes: limit(max_bytes),
+            min_millis: limit(min_millis),
+            max_millis: limit(max_millis),
+            idle_millis: limit(idle_millis),
+        })
     })
 }
 

@@ -51,12 +51,24 @@ pub struct Fault {
     pub kind: io::ErrorKind,
 }
 
+/// One sector; `None` = zeros. Shared until it is written, so that a sync and a copy of the disk cost no bytes.
+type Sector = Option<Arc<[u8; SECTOR]>>;
+
+/// The bytes of a file. Sectors past the end of the list are zeros; bytes of the last sector past the length are zeros too.
+#[derive(Default, Clone)]
+struct Content {
+    sectors: Vec<Sector>,
+    length: usize,
+}
+
 #[derive(Default, Clone)]
 struct Inode {
-    cache: Vec<u8>,
-    durable: Vec<u8>,
+    cache: Content,
+    durable: Content,
     dirty: BTreeSet<usize>,
     syncs: u64,
+    /// The present name, or the last one.
+    name: PathBuf,
 }
 
 struct Image {
@@ -170,6 +182,7 @@ impl SimDisk {
                 new.inodes.push(Inode {
                     cache: content.clone(),
                     durable: content,
+                    name: path.clone(),
                     ..Inode::default()
                 });
                 new.names.insert(path.clone(), id);
@@ -204,7 +217,26 @@ impl SimDisk {
             .names
             .get(path)
             .and_then(|inode| image.inodes.get(*inode))
-            .map(|inode| inode.cache.clone())
+            .map(|inode| inode.cache.bytes())
+    }
+
+    /// Counts a mutation of a file that is modelled elsewhere (the metadata backend), with the faults planned for its path.
+    ///
+    /// # Errors
+    /// The fault, or that the power is gone.
+    pub fn mutate(&self, operation: Operation, path: &Path) -> io::Result<()> {
+        let mut image = self.0.lock();
+        image.enter(operation, path)?;
+        // The machine stops in the middle of it.
+        match image.crashed() {
+            true => Err(io::Error::other("the simulated machine lost its power")),
+            false => Ok(()),
+        }
+    }
+
+    /// Bytes that all files take.
+    pub fn used(&self) -> u64 {
+        self.0.lock().used()
     }
 
     /// Changes a file behind everybody's back, on the disk and in the cache.
@@ -216,57 +248,132 @@ impl SimDisk {
             .copied()
             .and_then(|inode| image.inodes.get_mut(inode))
         {
-            change(&mut inode.cache);
-            change(&mut inode.durable);
+            for content in [&mut inode.cache, &mut inode.durable] {
+                let mut bytes = content.bytes();
+                change(&mut bytes);
+                *content = Content::of(&bytes);
+            }
         }
     }
 }
 
-impl Inode {
-    fn sector(content: &[u8], sector: usize) -> &[u8] {
-        let from = (sector * SECTOR).min(content.len());
-        &content[from..(from + SECTOR).min(content.len())]
+impl Content {
+    fn of(bytes: &[u8]) -> Content {
+        let mut content = Content::default();
+        content.put(0, bytes);
+        content
     }
 
-    fn put(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
-        let end = at + bytes.len();
-        if content.len() < end {
-            content.resize(end, 0);
+    fn bytes(&self) -> Vec<u8> {
+        let mut all = vec![0; self.length];
+        self.read(0, &mut all);
+        all
+    }
+
+    /// Reads inside the length.
+    fn read(&self, at: usize, out: &mut [u8]) {
+        let mut done = 0;
+        while done < out.len() {
+            let (sector, skip) = ((at + done) / SECTOR, (at + done) % SECTOR);
+            let step = (SECTOR - skip).min(out.len() - done);
+            let part = &mut out[done..done + step];
+            match self.sectors.get(sector) {
+                Some(Some(bytes)) => part.copy_from_slice(&bytes[skip..skip + step]),
+                _ => part.fill(0),
+            }
+            done += step;
         }
-        content[at..end].copy_from_slice(bytes);
     }
 
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        if self.length < end {
+            self.resize(end);
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let (sector, skip) = ((at + done) / SECTOR, (at + done) % SECTOR);
+            let step = (SECTOR - skip).min(bytes.len() - done);
+            self.put_sector(sector, skip, &bytes[done..done + step]);
+            done += step;
+        }
+    }
+
+    /// Writes inside one sector.
+    fn put_sector(&mut self, sector: usize, skip: usize, bytes: &[u8]) {
+        let blank = bytes.iter().all(|byte| *byte == 0);
+        if blank && (bytes.len() == SECTOR || self.sectors.get(sector).is_none_or(Option::is_none)) {
+            if let Some(there) = self.sectors.get_mut(sector) {
+                *there = None;
+            }
+            return;
+        }
+        if self.sectors.len() <= sector {
+            self.sectors.resize(sector + 1, None);
+        }
+        let there = self.sectors[sector].get_or_insert_with(|| Arc::new([0; SECTOR]));
+        Arc::make_mut(there)[skip..skip + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn resize(&mut self, length: usize) {
+        if length < self.length {
+            self.sectors.truncate(length.div_ceil(SECTOR));
+            let skip = length % SECTOR;
+            if skip > 0 {
+                if let Some(Some(last)) = self.sectors.get_mut(length / SECTOR) {
+                    Arc::make_mut(last)[skip..].fill(0);
+                }
+            }
+        }
+        self.length = length;
+    }
+
+    /// Takes a whole sector over from `other`.
+    fn copy_sector(&mut self, other: &Content, sector: usize) {
+        let from = other.sectors.get(sector).cloned().flatten();
+        if from.is_none() && self.sectors.len() <= sector {
+            return;
+        }
+        if self.sectors.len() <= sector {
+            self.sectors.resize(sector + 1, None);
+        }
+        self.sectors[sector] = from;
+    }
+}
+
+impl Inode {
     fn write(&mut self, bytes: &[u8], at: usize) {
-        Self::put(&mut self.cache, at, bytes);
+        self.cache.put(at, bytes);
         if !bytes.is_empty() {
             self.dirty.extend(at / SECTOR..=(at + bytes.len() - 1) / SECTOR);
         }
     }
 
     fn sync(&mut self) {
-        self.durable.resize(self.cache.len(), 0);
+        self.durable.resize(self.cache.length);
         for sector in std::mem::take(&mut self.dirty) {
-            let bytes = Self::sector(&self.cache, sector);
-            let from = (sector * SECTOR).min(self.durable.len());
-            self.durable[from..from + bytes.len()].copy_from_slice(bytes);
+            self.durable.copy_sector(&self.cache, sector);
         }
     }
 
-    fn after_crash(&self, random: &SimRandom) -> Vec<u8> {
+    fn after_crash(&self, random: &SimRandom) -> Content {
         let mut left = self.durable.clone();
-        if self.cache.len() != left.len() && random.chance(50) {
-            left.resize(self.cache.len(), 0);
+        if self.cache.length != left.length && random.chance(50) {
+            left.resize(self.cache.length);
         }
+        let mut bytes = [0; SECTOR];
         for sector in &self.dirty {
-            let bytes = Self::sector(&self.cache, *sector);
+            let from = sector * SECTOR;
+            let there = self.cache.length.saturating_sub(from).min(SECTOR);
             let kept = match random.below(100) {
-                0..45 => bytes.len(),
+                0..45 => there,
                 45..90 => 0,
                 _ => TEAR * usize::try_from(random.below(8)).unwrap_or(0),
             };
-            let kept = kept.min(bytes.len()).min(left.len().saturating_sub(sector * SECTOR));
+            let kept = kept.min(there).min(left.length.saturating_sub(from));
             if kept > 0 {
-                Self::put(&mut left, sector * SECTOR, &bytes[..kept]);
+                self.cache.read(from, &mut bytes[..kept]);
+                left.put(from, &bytes[..kept]);
             }
         }
         left
@@ -286,6 +393,9 @@ impl Image {
         if !matches!(operation, Operation::Read | Operation::Open) {
             self.mutations += 1;
         }
+        if self.faults.is_empty() {
+            return Ok(());
+        }
         let text = path.to_string_lossy();
         for fault in &mut self.faults {
             if fault.operation == operation && text.contains(&fault.path_contains) {
@@ -300,26 +410,24 @@ impl Image {
         Ok(())
     }
 
-    /// A file is known by its present name, or the one it was opened by once that is gone.
-    fn path_of(&self, file: &SimFile) -> PathBuf {
-        let named = self.names.iter().find(|(_, inode)| **inode == file.inode);
-        named.map_or_else(|| file.path.clone(), |(path, _)| path.clone())
-    }
-
     fn enter_file(&mut self, operation: Operation, file: &SimFile) -> io::Result<()> {
-        self.enter(operation, &self.path_of(file))
+        let name = std::mem::take(&mut self.inodes[file.inode].name);
+        let entered = self.enter(operation, &name);
+        self.inodes[file.inode].name = name;
+        entered
     }
 
+    /// Whole sectors, as a file system counts.
     fn used(&self) -> u64 {
         self.names
             .values()
             .filter_map(|inode| self.inodes.get(*inode))
-            .map(|inode| inode.cache.len() as u64)
+            .map(|inode| (inode.cache.length.div_ceil(SECTOR) * SECTOR) as u64)
             .sum()
     }
 
     fn check_space(&self, inode: usize, length: u64) -> io::Result<()> {
-        let present = self.inodes[inode].cache.len() as u64;
+        let present = self.inodes[inode].cache.length as u64;
         let more = length.saturating_sub(present);
         match more > 0 && self.used() + more > self.capacity {
             true => Err(io::ErrorKind::StorageFull.into()),
@@ -337,7 +445,10 @@ impl Disk for SimDisk {
             (Some(inode), _) => inode,
             (None, OpenMode::CreateNew) => {
                 let inode = image.inodes.len();
-                image.inodes.push(Inode::default());
+                image.inodes.push(Inode {
+                    name: path.to_owned(),
+                    ..Inode::default()
+                });
                 image.names.insert(path.to_owned(), inode);
                 inode
             }
@@ -346,7 +457,6 @@ impl Disk for SimDisk {
         Ok(Arc::new(SimFile {
             disk: self.clone(),
             inode,
-            path: path.to_owned(),
         }))
     }
 
@@ -376,6 +486,7 @@ impl Disk for SimDisk {
         image.enter(Operation::Directory, from)?;
         let inode = image.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         image.names.insert(to.to_owned(), inode);
+        image.inodes[inode].name = to.to_owned();
         Ok(())
     }
 
@@ -424,7 +535,6 @@ impl Drop for Lock {
 struct SimFile {
     disk: SimDisk,
     inode: usize,
-    path: PathBuf,
 }
 
 impl DiskFile for SimFile {
@@ -432,8 +542,11 @@ impl DiskFile for SimFile {
         let mut image = self.disk.0.lock();
         image.enter_file(Operation::Read, self)?;
         let from = usize::try_from(position).map_err(io::Error::other)?;
-        let bytes = image.inodes[self.inode].cache.get(from..from + buf.len());
-        buf.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        let content = &image.inodes[self.inode].cache;
+        if from.checked_add(buf.len()).is_none_or(|end| end > content.length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        content.read(from, buf);
         Ok(())
     }
 
@@ -448,7 +561,7 @@ impl DiskFile for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         if let Some(hook) = &*self.disk.1.lock() {
-            let path = self.disk.0.lock().path_of(self);
+            let path = self.disk.0.lock().inodes[self.inode].name.clone();
             hook(&path);
         }
         let mut image = self.disk.0.lock();
@@ -478,8 +591,8 @@ impl DiskFile for SimFile {
         image.check_space(self.inode, length)?;
         let length = usize::try_from(length).map_err(io::Error::other)?;
         let inode = &mut image.inodes[self.inode];
-        if inode.cache.len() < length {
-            inode.cache.resize(length, 0);
+        if inode.cache.length < length {
+            inode.cache.resize(length);
         }
         Ok(())
     }
@@ -489,11 +602,14 @@ impl DiskFile for SimFile {
         image.enter_file(Operation::Allocate, self)?;
         image.check_space(self.inode, length)?;
         let length = usize::try_from(length).map_err(io::Error::other)?;
-        image.inodes[self.inode].cache.resize(length, 0);
+        let inode = &mut image.inodes[self.inode];
+        let cut = length / SECTOR..inode.cache.length.div_ceil(SECTOR);
+        inode.dirty.extend(cut);
+        inode.cache.resize(length);
         Ok(())
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.disk.0.lock().inodes[self.inode].cache.len() as u64)
+        Ok(self.disk.0.lock().inodes[self.inode].cache.length as u64)
     }
 }

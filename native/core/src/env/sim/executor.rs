@@ -1,6 +1,6 @@
 //! One thread, seeded order, virtual time. Dedicated and blocking work runs on the same thread, piece by piece.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ struct Timers {
 struct Ready {
     next: u64,
     fresh: Vec<(u64, BoxFuture<()>)>,
-    woken: Vec<u64>,
+    /// Sorted: what runs next follows from the seed, not from the order of wake-ups.
+    woken: BTreeSet<u64>,
     jobs: Vec<Job>,
 }
 
@@ -45,7 +46,7 @@ struct Shared {
 /// Runs tasks until a future is done.
 pub struct Executor {
     shared: Arc<Shared>,
-    tasks: HashMap<u64, BoxFuture<()>>,
+    tasks: BTreeMap<u64, BoxFuture<()>>,
     random: SimRandom,
 }
 
@@ -56,10 +57,7 @@ struct Wake {
 
 impl ArcWake for Wake {
     fn wake_by_ref(arc_self: &Arc<Self>) {
-        let mut ready = arc_self.shared.ready.lock();
-        if !ready.woken.contains(&arc_self.id) {
-            ready.woken.push(arc_self.id);
-        }
+        arc_self.shared.ready.lock().woken.insert(arc_self.id);
     }
 }
 
@@ -76,7 +74,7 @@ impl Executor {
         });
         Executor {
             shared,
-            tasks: HashMap::new(),
+            tasks: BTreeMap::new(),
             random: SimRandom::new(seed),
         }
     }
@@ -96,13 +94,34 @@ impl Executor {
     /// # Panics
     /// When nothing can go on any more: a lost wake-up or answer.
     pub fn run<T>(&mut self, future: impl Future<Output = T>) -> T {
+        match self.run_unless(future, || false, Duration::MAX) {
+            Ok(value) => value,
+            Err(halt) => panic!("{halt}"),
+        }
+    }
+
+    /// Runs everything until `future` is done, `stop` says so after a piece of work, or more than `most` of virtual time has
+    /// passed.
+    ///
+    /// # Errors
+    /// Why it was given up. Tasks stand where they were.
+    pub fn run_unless<T>(
+        &mut self,
+        future: impl Future<Output = T>,
+        stop: impl Fn() -> bool,
+        most: Duration,
+    ) -> Result<T, Halt> {
         let mut future = pin!(future);
-        self.shared.ready.lock().woken.push(MAIN);
+        let until = self.shared.timers.lock().now.saturating_add(most);
+        self.shared.ready.lock().woken.insert(MAIN);
         loop {
-            if let Some(Turn::Main) = self.turn() {
+            if stop() {
+                return Err(Halt::Stopped);
+            }
+            if let Turn::Main = self.turn(until)? {
                 let waker = self.waker(MAIN);
                 if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                    return value;
+                    return Ok(value);
                 }
             }
         }
@@ -116,15 +135,20 @@ impl Executor {
 
     /// Forgets every task and job where it stands, as the end of a process does.
     pub fn kill(&mut self) {
-        self.tasks.clear();
-        let (fresh, jobs) = {
-            let mut ready = self.shared.ready.lock();
-            ready.woken.clear();
-            (std::mem::take(&mut ready.fresh), std::mem::take(&mut ready.jobs))
-        };
-        drop((fresh, jobs));
-        let waiting = std::mem::take(&mut self.shared.timers.lock().waiting);
-        drop(waiting);
+        loop {
+            let tasks = std::mem::take(&mut self.tasks);
+            let (fresh, jobs) = {
+                let mut ready = self.shared.ready.lock();
+                ready.woken.clear();
+                (std::mem::take(&mut ready.fresh), std::mem::take(&mut ready.jobs))
+            };
+            let waiting = std::mem::take(&mut self.shared.timers.lock().waiting);
+            // What is dropped may start something in its turn.
+            if tasks.is_empty() && fresh.is_empty() && jobs.is_empty() && waiting.is_empty() {
+                return;
+            }
+            drop((tasks, fresh, jobs, waiting));
+        }
     }
 
     fn waker(&self, id: u64) -> Waker {
@@ -135,12 +159,16 @@ impl Executor {
     }
 
     /// Does one piece of work, if there is one; otherwise lets time pass to the next timer.
-    fn turn(&mut self) -> Option<Turn> {
+    fn turn(&mut self, until: Duration) -> Result<Turn, Halt> {
         let picked = self.pick();
-        self.shared.timers.lock().now += STEP;
+        let now = {
+            let mut timers = self.shared.timers.lock();
+            timers.now += STEP;
+            timers.now
+        };
         match picked {
             Some(Picked::Job(job)) => job(),
-            Some(Picked::Task(MAIN)) => return Some(Turn::Main),
+            Some(Picked::Task(MAIN)) => return Ok(Turn::Main),
             Some(Picked::Task(id)) => {
                 let waker = self.waker(id);
                 if let Some(task) = self.tasks.get_mut(&id) {
@@ -149,42 +177,68 @@ impl Executor {
                     }
                 }
             }
-            None => self.pass_time(),
+            None => self.pass_time()?,
         }
-        None
+        match now > until {
+            true => Err(Halt::TooLong),
+            false => Ok(Turn::Other),
+        }
     }
 
     fn pick(&mut self) -> Option<Picked> {
         let mut ready = self.shared.ready.lock();
         for (id, task) in std::mem::take(&mut ready.fresh) {
             self.tasks.insert(id, task);
-            ready.woken.push(id);
+            ready.woken.insert(id);
         }
         let choices = ready.woken.len() + ready.jobs.len();
         let choice = usize::try_from(self.random.below(choices as u64)).unwrap_or(0);
-        if choice < ready.woken.len() {
-            return Some(Picked::Task(ready.woken.remove(choice)));
+        if let Some(id) = ready.woken.iter().nth(choice).copied() {
+            ready.woken.remove(&id);
+            return Some(Picked::Task(id));
         }
         let job = choice - ready.woken.len();
         (job < ready.jobs.len()).then(|| Picked::Job(ready.jobs.remove(job)))
     }
 
-    fn pass_time(&mut self) {
-        let (_, due) = {
+    fn pass_time(&mut self) -> Result<(), Halt> {
+        let due = {
             let mut timers = self.shared.timers.lock();
-            let next = timers.waiting.pop_first();
-            let Some((at, waker)) = next else {
-                panic!("nothing can go on any more: a wake-up or an answer was lost");
+            let Some(((at, _), waker)) = timers.waiting.pop_first() else {
+                return Err(Halt::Stuck);
             };
-            timers.now = timers.now.max(at.0);
-            (at, waker)
+            timers.now = timers.now.max(at);
+            waker
         };
         due.wake();
+        Ok(())
+    }
+}
+
+/// Why a run was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// The caller's condition came true.
+    Stopped,
+    /// Nothing is ready, and no timer is set.
+    Stuck,
+    /// More virtual time passed than was allowed.
+    TooLong,
+}
+
+impl std::fmt::Display for Halt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Halt::Stopped => "stopped",
+            Halt::Stuck => "nothing can go on any more: a wake-up or an answer was lost",
+            Halt::TooLong => "it goes on without an end: an answer was lost, or something turns in circles",
+        })
     }
 }
 
 enum Turn {
     Main,
+    Other,
 }
 
 enum Picked {

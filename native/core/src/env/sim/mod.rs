@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 pub use disk::{Fault, Operation, SimDisk};
-pub use executor::Executor;
+pub use executor::{Executor, Halt};
 
 use super::{Disk, Env, Random};
 

@@ -76,6 +76,9 @@ fn check(table: &StateTable, model: &Model) {
     let (keys, version) = model;
     for n in 0..8 {
         assert_eq!(table.get(&key(n)).unwrap().as_ref(), keys.get(&key(n)), "key {n}");
+        if let Some(known) = table.get_in_memory(&key(n)) {
+            assert_eq!(known.unwrap().as_ref(), keys.get(&key(n)), "key {n} in memory");
+        }
     }
     let all: Vec<(Key, Versioned)> = keys.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let (from, to) = Key::stream_range(RecordType::TrimMark, STREAM);

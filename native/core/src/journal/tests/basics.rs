@@ -1,5 +1,9 @@
 //! Appends, changes, keys and reads on a disk that works.
 
+use std::sync::Arc;
+
+use futures::FutureExt;
+
 use super::support::*;
 use crate::commit::{AppendOutcome, HeadChange, Log, FOLD, RING};
 use crate::error::ErrorCode;
@@ -283,4 +287,30 @@ fn segments_roll_over_and_reads_find_every_one() {
     let mut world = world.after_kill();
     let journal = world.open();
     assert_eq!(world.read_all(&journal, stream(1)).len(), 200);
+}
+
+#[test]
+fn what_memory_knows_is_answered_at_once_and_the_rest_by_the_backend() {
+    let mut world = World::new(90);
+    let journal = world.open();
+    let held = world.create(&journal, stream(1));
+    world.fill(&journal, stream(1), 0, 3);
+    let key = Key::stream_properties(stream(1));
+    let _ = world.write(&journal, key.clone(), Expected::Absent, b"v");
+    let loaded = journal.load(stream(1)).now_or_never().unwrap().unwrap().unwrap();
+    assert!(Arc::ptr_eq(&loaded, &held));
+    let found = journal.store().get(key.clone()).now_or_never().unwrap().unwrap();
+    assert_eq!(found.unwrap().value, b"v"[..]);
+    // After two checkpoints nothing is above the backend, and the head is in memory only where somebody holds it.
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(journal.load(stream(1)).now_or_never().is_some());
+    drop((loaded, held));
+    world.executor.run(journal.checkpoint()).unwrap();
+    assert!(journal.store().get(key.clone()).now_or_never().is_none());
+    assert_eq!(world.value(&journal, key).unwrap(), b"v"[..]);
+    assert_eq!(world.head(&journal, stream(1)).unwrap().end, Offset::new(3));
+    world
+        .change(&journal, stream(1), HeadChange::Delete { epoch: None })
+        .unwrap();
+    assert!(journal.load(stream(1)).now_or_never().unwrap().unwrap().is_none());
 }

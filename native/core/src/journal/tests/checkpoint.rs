@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 
 use super::support::*;
-use crate::commit::HeadChange;
+use crate::commit::{HeadChange, Log};
 use crate::env::sim::{Fault, Operation};
 use crate::error::{Error, ErrorCode};
-use crate::metadata::{Expected, Verdict};
-use crate::record::Key;
+use crate::metadata::{Expected, Verdict, Write};
+use crate::record::{Key, Record, StreamProperties};
 use crate::types::Offset;
 
 const LARGE: usize = 60 << 10;
@@ -159,10 +159,26 @@ fn a_full_disk_refuses_appends_by_name_while_trims_go_on_and_recovers_when_space
     );
     assert!(journal.poisoned().is_none());
     let key = Key::stream_properties(stream(1));
-    assert!(matches!(
-        world.write(&journal, key, Expected::Absent, b"acks go on"),
-        Verdict::Applied(_)
-    ));
+    let named = StreamProperties {
+        stream: stream(1),
+        version: 1,
+        properties: Default::default(),
+        ledger: "public/default/persistent/orders".into(),
+    };
+    let write = Write {
+        key,
+        expected: Expected::Absent,
+        value: Some(named.encode().unwrap()),
+    };
+    let verdict = world.executor.run(journal.store().write(vec![write])).pop();
+    assert!(matches!(verdict, Some(Verdict::Applied(_))), "acks go on");
+    world.executor.run(journal.checkpoint()).unwrap();
+    let refusal = not_committed(world.append(&journal, stream(1), end, &vec![1; LARGE]));
+    let text = refusal.to_string();
+    assert!(
+        text.contains("public/default/persistent/orders") && text.contains("0000000000000001"),
+        "what keeps the space is named: {text}"
+    );
     world.change(&journal, stream(1), trim(end)).unwrap();
     world.executor.run(journal.checkpoint()).unwrap();
     assert!(journal.stats().removed_segments > 0);

@@ -198,7 +198,7 @@ impl History {
     fn recover<T>(
         &self,
         disk: &SimDisk,
-        then: impl FnOnce(&StateTable, &Segments) -> Result<T, Error>,
+        then: impl FnOnce(&StateTable, &Arc<Segments>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let disk: Arc<dyn Disk> = Arc::new(disk.clone());
         let segments = Arc::new(Segments::new(disk, "/data/journal".into())?);
@@ -260,7 +260,14 @@ impl History {
         flip(disk, segment, at);
     }
 
-    fn compare(&self, state: &StateTable, segments: &Segments, segment: u64, expected: &Expectation, context: &str) {
+    fn compare(
+        &self,
+        state: &StateTable,
+        segments: &Arc<Segments>,
+        segment: u64,
+        expected: &Expectation,
+        context: &str,
+    ) {
         let wanted = if expected.torn { &self.torn } else { &self.whole };
         for n in 1..=STREAMS {
             let id = stream(n);
@@ -324,8 +331,9 @@ fn names(error: &Error, segment: u64, within: Option<(u64, u64)>, context: &str)
     );
 }
 
-fn entries(segments: &Segments, state: &StateTable, id: StreamId, commit: &Commit) -> Result<Entries, Error> {
-    let slice = read::slice(segments, state, id, commit)?;
+fn entries(segments: &Arc<Segments>, state: &StateTable, id: StreamId, commit: &Commit) -> Result<Entries, Error> {
+    let pin = read::segment_of(commit).and_then(|segment| segments.pin(segment));
+    let slice = read::slice(segments, state, id, commit, pin.as_ref())?;
     Ok(slice.entries.iter().map(|entry| entry.entry.to_vec()).collect())
 }
 

@@ -6,5 +6,7 @@ mod crash;
 mod damage;
 mod durability;
 mod flips;
+mod pins;
 mod real;
+mod recycle;
 mod support;

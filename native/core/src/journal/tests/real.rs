@@ -292,3 +292,54 @@ fn versions_go_on_after_a_restart_without_a_checkpoint() {
     assert!(version(&killed, "b") > first);
     block_on(killed.close()).unwrap();
 }
+
+#[test]
+fn an_all_consumed_load_of_twenty_times_the_journal_keeps_a_real_directory_flat() {
+    const SEGMENT: u64 = 4 << 20;
+    /// What a checkpoint sets free and what it covers, the segment written, the next, and one that is kept.
+    const FILES: u64 = 8;
+    let machine = Machine::new();
+    let mut options = Options::new(machine.directory.path().to_owned(), 7, SEGMENT, 64 << 10);
+    options.reserve_bytes = 0;
+    options.checkpoint_bytes = 2 * SEGMENT;
+    let journal = block_on(Journal::open(machine.env(), options)).unwrap();
+    create(&journal, 1);
+    let large = vec![5; 60 << 10];
+    let (mut most_files, mut most_bytes) = (0, 0);
+    let entries = 20 * FILES * SEGMENT / large.len() as u64;
+    for from in (0..entries).step_by(16) {
+        let asked: Vec<_> = (from..from + 16)
+            .map(|offset| send(&journal, stream(1), 1, offset, &large))
+            .collect();
+        for (outcome, offset) in block_on(join_all(asked)).into_iter().zip(from..) {
+            committed(outcome.unwrap(), offset);
+        }
+        let trim = HeadChange::Trim {
+            epoch: crate::types::OwnerEpoch::new(1),
+            before: Offset::new(from + 16),
+            trimmed_bytes: 0,
+        };
+        block_on(journal.change(stream(1), trim)).unwrap();
+        let (mut files, mut bytes) = (0, 0);
+        for entry in std::fs::read_dir(machine.directory.path().join("journal")).unwrap() {
+            // A file may get its next name between the listing and the look.
+            if let Ok(data) = entry.unwrap().metadata() {
+                files += 1;
+                bytes += data.len();
+            }
+        }
+        most_files = most_files.max(files);
+        most_bytes = most_bytes.max(bytes);
+    }
+    let stats = journal.stats();
+    assert!(
+        most_files <= FILES && most_bytes <= FILES * SEGMENT,
+        "{most_files} files, {most_bytes} bytes, {stats:?}"
+    );
+    assert!(stats.bytes > 20 * FILES * SEGMENT, "{stats:?}");
+    assert!(
+        stats.kept_segments > 15 * FILES,
+        "hardly any file was used again: {stats:?}"
+    );
+    block_on(journal.close()).unwrap();
+}

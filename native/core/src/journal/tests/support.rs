@@ -67,6 +67,18 @@ impl World {
         self.try_open().unwrap()
     }
 
+    /// The same machine once more, killed at this moment; this one goes on.
+    pub fn copy(&self) -> World {
+        let seed = self.seed + 1;
+        World {
+            executor: Executor::new(seed),
+            disk: self.disk.after_kill(),
+            backend: self.backend.after_crash(usize::MAX),
+            options: self.options.clone(),
+            seed,
+        }
+    }
+
     /// The machine as it is after the process was killed: everything written is there.
     pub fn after_kill(&mut self) -> World {
         self.executor.kill();
@@ -151,6 +163,22 @@ impl World {
             next = commit.end().unwrap().get();
         }
         all
+    }
+
+    /// Every entry from the commit at `from` on.
+    pub fn read_all_from(&mut self, journal: &Journal, stream: StreamId, from: u64) -> Vec<Bytes> {
+        let commits = self.commits(journal, stream);
+        let wanted = commits.into_iter().filter(|commit| commit.start.get() >= from);
+        wanted
+            .flat_map(|commit| {
+                let slice = self.read(journal, stream, commit).unwrap();
+                slice
+                    .entries
+                    .iter()
+                    .map(|entry| entry.entry.clone())
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// Every commit that the pages and the head name, in order.

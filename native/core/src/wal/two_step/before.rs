@@ -60,6 +60,7 @@ pub(super) async fn write_pages(store: &dyn MetadataStore, attempts: Vec<Attempt
         let page = CommitPage {
             stream: attempt.stream,
             bytes_before: fold.bytes_before,
+            latest_before: fold.latest_before,
             commits: fold.commits.clone(),
         };
         match write_page(store, &page).await {

@@ -1,6 +1,6 @@
 //! The lane: the only task that moves heads.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures::future::{select, Either};
@@ -120,7 +120,7 @@ pub(super) struct Lane {
     store: Arc<dyn MetadataStore>,
     mailbox: mpsc::WeakUnboundedSender<Message>,
     stopped: watch::Receiver<bool>,
-    lines: HashMap<StreamId, Line>,
+    lines: BTreeMap<StreamId, Line>,
     unsettled: usize,
     closing: Vec<oneshot::Sender<()>>,
 }
@@ -139,7 +139,7 @@ impl Lane {
             store,
             mailbox,
             stopped,
-            lines: HashMap::new(),
+            lines: BTreeMap::new(),
             unsettled: 0,
             closing: Vec::new(),
         }

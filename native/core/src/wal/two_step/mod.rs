@@ -15,6 +15,8 @@ mod settle;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod takeover_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

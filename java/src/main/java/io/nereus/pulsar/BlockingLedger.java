@@ -222,18 +222,29 @@ abstract class BlockingLedger implements ManagedLedger {
 
     // ---- ledgers that are rolled, and entries that are cached in Java
 
-    /** Nothing to roll: spans are cut by arithmetic, never by time or size. */
+    /** Closes the parts that are due, and lets retention look at them; soon, on the ledger's executor. */
+    abstract void closeWhatIsDue();
+
+    /** No ledger is rolled, but what Pulsar would have rolled is closed, so that retention may let it go. */
     @Override
     @Deprecated
     public void rollCurrentLedgerIfFull() {
-        // see the Javadoc
+        closeWhatIsDue();
     }
 
-    /** Nothing to roll, so never true. */
+    /** As {@link #rollCurrentLedgerIfFull()}; true while there is something that was idle for so long. */
     @Override
     public boolean checkInactiveLedgerAndRollOver() {
-        return false;
+        long idle = getConfig().getInactiveLedgerRollOverTimeMs();
+        if (idle <= 0 || getNumberOfEntries() == 0 || !idleFor(idle)) {
+            return false;
+        }
+        closeWhatIsDue();
+        return true;
     }
+
+    /** Whether nothing was appended for longer than {@code millis}. */
+    abstract boolean idleFor(long millis);
 
     /** Nothing to do: entries are cached natively, whatever the cursors' distances are. */
     @Override

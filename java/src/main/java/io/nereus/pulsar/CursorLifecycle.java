@@ -63,7 +63,7 @@ final class CursorLifecycle {
             }
         }
         waitingRead.close();
-        keeper.whenKept(new CursorKeeper.Completion() {
+        keeper.flush(new CursorKeeper.Completion() {
             @Override
             public void done() {
                 endClose(null);

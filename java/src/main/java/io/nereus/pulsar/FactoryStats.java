@@ -1,5 +1,6 @@
 package io.nereus.pulsar;
 
+import io.nereus.pulsar.cursor.FlushPasses;
 import java.util.function.IntSupplier;
 import java.util.function.LongSupplier;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactoryMXBean;
@@ -12,14 +13,32 @@ final class FactoryStats implements ManagedLedgerFactoryMXBean {
 
     private final IntSupplier ledgers;
     private final LongSupplier cacheMaxSize;
+    private final FlushPasses flushPasses;
 
     /**
      * @param ledgers      open ledgers
      * @param cacheMaxSize the configured limit of the Java cache in bytes, which stays unused
+     * @param flushPasses  the passes over the cursors of all ledgers
      */
-    FactoryStats(IntSupplier ledgers, LongSupplier cacheMaxSize) {
+    FactoryStats(IntSupplier ledgers, LongSupplier cacheMaxSize, FlushPasses flushPasses) {
         this.ledgers = ledgers;
         this.cacheMaxSize = cacheMaxSize;
+        this.flushPasses = flushPasses;
+    }
+
+    /** Longest time from one pass over the dirty cursors to the next that is in force now, milliseconds. */
+    long ackFlushBoundMillis() {
+        return flushPasses.boundMillis();
+    }
+
+    /** Passes over the dirty cursors. */
+    long ackFlushPasses() {
+        return flushPasses.passes();
+    }
+
+    /** Changes of cursors that were persisted by passes. */
+    long ackFlushPersists() {
+        return flushPasses.persists();
     }
 
     @Override

@@ -56,12 +56,21 @@ final class LedgerCursors {
         // what was trimmed is acknowledged for good, also for a cursor that was stored further back
         long markDeleteEnd = Math.max(state.markDeleteEnd(), ledger.trimOffset());
         NereusManagedCursor cursor = NereusManagedCursor.recovered(ledger, new CursorState(state.name(), markDeleteEnd,
-            state.positionProperties(), state.cursorProperties(), state.pages()));
+            state.positionProperties(), state.cursorProperties(), state.pages()), this::persist);
         synchronized (this) {
             all.add(cursor, cursor.getMarkDeletedPosition());
         }
         cursor.setActive();
         return cursor;
+    }
+
+    /** Persists a change of a cursor; one that is refused as fenced fences the ledger. Completes on the executor. */
+    private CompletableFuture<Void> persist(CursorUpdate update) {
+        return ledger.stream().persistCursor(update).whenComplete((ignored, failure) -> {
+            if (failure != null) {
+                ledger.failed(failure);
+            }
+        });
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.NativeErrors;
+import io.nereus.pulsar.bridge.Rollover;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -12,13 +13,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Decides how much of one ledger retention lets go, and lets it go.
+ * Asks the native side to let go of what one ledger need not keep any more.
  *
- * <p>Promises: whole closed spans from the front, a contiguous prefix; never past a durable cursor's persisted
- * mark-delete or the mark-delete of a live non-durable cursor (L16); a span goes when it is older than the retention
- * time or when what is left without it still fills the retention size, Pulsar's rule. Without any cursor every closed
- * span is subject to that rule. One trim at a time; requests that arrive meanwhile share the next one. Runs on the
- * ledger's executor.
+ * <p>Promises: whole parts from the front, a contiguous prefix, a part ending where Pulsar's rollover settings would
+ * have closed a ledger; never past a durable cursor's persisted mark-delete or the mark-delete of a live non-durable
+ * cursor (L16); a part goes when it is older than the retention time or when what is left without it still fills the
+ * retention size, Pulsar's rule. Without any cursor every closed part is subject to that rule. Each pass also closes
+ * what time alone closes, so that a quiet ledger is let go too. One pass at a time; requests that arrive meanwhile
+ * share the next one. Runs on the ledger's executor.
  */
 final class LedgerTrimmer {
 
@@ -26,15 +28,20 @@ final class LedgerTrimmer {
     private static final long MEGABYTE = 1024 * 1024;
 
     private final NereusManagedLedger ledger;
-    private final SpanTable spans;
     /** A check that was scheduled by a moved cursor and has not started. */
     private final AtomicBoolean checkPending = new AtomicBoolean();
     private List<CompletableFuture<?>> waiting = new ArrayList<>();
     private boolean running;
 
-    LedgerTrimmer(NereusManagedLedger ledger, SpanTable spans) {
+    LedgerTrimmer(NereusManagedLedger ledger) {
         this.ledger = ledger;
-        this.spans = spans;
+    }
+
+    /** Pulsar's rollover settings in the native side's words. */
+    static Rollover rollover(ManagedLedgerConfig config) {
+        return new Rollover(config.getMaxEntriesPerLedger(), config.getMaxSizePerLedgerMb() * MEGABYTE,
+            config.getMinimumRolloverTimeMs(), config.getMaximumRolloverTimeMs(),
+            config.getInactiveLedgerRollOverTimeMs());
     }
 
     /** Trims soon; any number of calls before it starts make one trim. Any thread. */
@@ -63,18 +70,16 @@ final class LedgerTrimmer {
     private void run() {
         List<CompletableFuture<?>> promises = waiting;
         waiting = new ArrayList<>();
-        long target = target();
-        if (target <= ledger.trimOffset()) {
-            promises.forEach(promise -> promise.complete(null));
-            return;
-        }
         running = true;
-        ledger.trimTo(target).whenComplete((trim, failure) -> {
+        ManagedLedgerConfig config = ledger.getConfig();
+        long megabytes = config.getRetentionSizeInMB();
+        long maxBytes = megabytes < 0 ? -1 : megabytes * MEGABYTE;
+        ledger.retain(consumedEnd(), config.getRetentionTimeMillis(), maxBytes).whenComplete((trim, failure) -> {
             running = false;
             if (failure == null) {
                 promises.forEach(promise -> promise.complete(null));
             } else {
-                log.warn("[{}] could not trim below offset {}: {}", ledger.getName(), target, failure.toString());
+                log.warn("[{}] retention failed: {}", ledger.getName(), failure.toString());
                 ManagedLedgerException mapped = NativeErrors.toManagedLedgerException(failure);
                 promises.forEach(promise -> promise.completeExceptionally(mapped));
             }
@@ -84,23 +89,15 @@ final class LedgerTrimmer {
         });
     }
 
-    private long target() {
-        ManagedLedgerConfig config = ledger.getConfig();
-        long retentionMillis = config.getRetentionTimeMillis();
-        long retentionMegabytes = config.getRetentionSizeInMB();
-        long now = ledger.clock().millis();
-        long left = spans.totalBytes();
-        long target = 0;
-        for (SpanTable.Closed span : spans.closedBelow(consumedEnd())) {
-            left -= span.bytes();
-            boolean expired = retentionMillis >= 0 && now - span.lastAppendMillis() > retentionMillis;
-            boolean overQuota = retentionMegabytes >= 0 && left >= retentionMegabytes * MEGABYTE;
-            if (!expired && !overQuota) {
-                break;
-            }
-            target = span.end();
+    /** Drops what every cursor has acknowledged, whatever retention says; an entry that came since stays. */
+    CompletableFuture<Void> trimConsumed() {
+        long end = consumedEnd();
+        if (end <= ledger.trimOffset()) {
+            return CompletableFuture.completedFuture(null);
         }
-        return target;
+        return ledger.trimTo(end).handle((trim, failure) -> failure == null
+            ? CompletableFuture.<Void>completedFuture(null)
+            : CompletableFuture.<Void>failedFuture(ledger.failed(failure))).thenCompose(outcome -> outcome);
     }
 
     /** Every offset below it is consumed by every cursor; the committed end if there is no cursor. */

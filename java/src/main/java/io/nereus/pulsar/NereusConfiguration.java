@@ -23,9 +23,10 @@ import org.apache.pulsar.broker.ServiceConfiguration;
  * @param segmentBytes     size of one journal segment
  * @param acceptOlderCopy  whether a data directory that is older than the cluster's record of it may be used
  * @param nativeDirectory  where the library is unpacked; empty for the JVM's directory of temporary files
+ * @param ackFlushMillis   longest time from one pass over the cursors with new acknowledgements to the next
  */
 record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long segmentBytes, boolean acceptOlderCopy,
-                           String nativeDirectory) {
+                           String nativeDirectory, long ackFlushMillis) {
 
     static final String DATA_DIRECTORY = "nereusDataDirectory";
     static final String OBJECT_STORE = "nereusObjectStore";
@@ -35,10 +36,11 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     static final String SEGMENT = "nereusJournalSegmentMB";
     static final String ACCEPT_OLDER_COPY = "nereusAcceptOlderCopy";
     static final String NATIVE_DIRECTORY = "nereusNativeDirectory";
+    static final String ACK_FLUSH = "nereusAckFlushMillis";
 
     private static final String PREFIX = "nereus";
     private static final List<String> KEYS = List.of(DATA_DIRECTORY, OBJECT_STORE, DEFAULT_PROFILE,
-        DEFAULT_STORAGE_CLASS, MEMORY_LIMIT, SEGMENT, ACCEPT_OLDER_COPY, NATIVE_DIRECTORY);
+        DEFAULT_STORAGE_CLASS, MEMORY_LIMIT, SEGMENT, ACCEPT_OLDER_COPY, NATIVE_DIRECTORY, ACK_FLUSH);
 
     private static final String EMBEDDED_PROFILE = "LOCAL_WAL_ASYNC_OBJECT";
     private static final List<String> LATER_PROFILES = List.of("OBJECT_WAL_ASYNC_OBJECT", "OBJECT_WAL_SYNC_OBJECT",
@@ -48,9 +50,13 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
     private static final long MEGABYTE = 1024 * 1024;
     private static final long MIN_MEMORY_MB = 64;
     private static final long MAX_MEMORY_MB = 1024 * 1024;
+    /** So many entries may be on their way although the broker's publish limit is reached; the engine counts with as many. */
+    private static final int ENTRIES_OVER_THE_LIMIT = 16;
     private static final long DEFAULT_SEGMENT_MB = 128;
     private static final long MIN_SEGMENT_MB = 16;
     private static final long MAX_SEGMENT_MB = 1024;
+    private static final long DEFAULT_ACK_FLUSH_MILLIS = 50;
+    private static final long MAX_ACK_FLUSH_MILLIS = 60_000;
 
     /** Reads and checks every key. */
     static NereusConfiguration of(ServiceConfiguration broker) {
@@ -61,25 +67,24 @@ record NereusConfiguration(String dataDirectory, long memoryLimitBytes, long seg
         long memoryMb = source.number(MEMORY_LIMIT, 0, MIN_MEMORY_MB, MAX_MEMORY_MB);
         return new NereusConfiguration(source.text(DATA_DIRECTORY, "data/nereus"), memoryMb * MEGABYTE,
             source.number(SEGMENT, DEFAULT_SEGMENT_MB, MIN_SEGMENT_MB, MAX_SEGMENT_MB) * MEGABYTE,
-            source.flag(ACCEPT_OLDER_COPY, false), source.text(NATIVE_DIRECTORY, ""));
+            source.flag(ACCEPT_OLDER_COPY, false), source.text(NATIVE_DIRECTORY, ""),
+            source.number(ACK_FLUSH, DEFAULT_ACK_FLUSH_MILLIS, 0, MAX_ACK_FLUSH_MILLIS));
     }
 
     /**
-     * The memory limit, or its default: what the broker lets producers have in flight plus a quarter of the JVM's direct
-     * memory for caches.
+     * The memory limit, or its default: what the broker lets producers have in flight, the largest entries that may come on
+     * top of that, and a quarter of the JVM's direct memory for caches. The engine refuses a limit that is too small and
+     * names the least.
      *
-     * @throws IllegalArgumentException if a configured limit could not even hold what the broker admits
+     * @param publishBufferBytes what the broker lets producers have in flight
+     * @param maxEntryBytes      the largest entry
      */
-    long memoryLimitBytes(long publishBufferBytes) {
-        if (memoryLimitBytes == 0) {
-            return publishBufferBytes + Math.max(MIN_MEMORY_MB * MEGABYTE, PlatformDependent.maxDirectMemory() / 4);
+    long memoryLimitBytes(long publishBufferBytes, int maxEntryBytes) {
+        if (memoryLimitBytes != 0) {
+            return memoryLimitBytes;
         }
-        if (memoryLimitBytes < publishBufferBytes) {
-            throw new IllegalArgumentException(MEMORY_LIMIT + "=" + memoryLimitBytes / MEGABYTE
-                + " is below maxMessagePublishBufferSizeInMB=" + publishBufferBytes / MEGABYTE
-                + ": allowed is at least that much, or lower maxMessagePublishBufferSizeInMB");
-        }
-        return memoryLimitBytes;
+        long caches = Math.max(MIN_MEMORY_MB * MEGABYTE, PlatformDependent.maxDirectMemory() / 4);
+        return publishBufferBytes + ENTRIES_OVER_THE_LIMIT * (long) maxEntryBytes + caches;
     }
 
     private static void refuseUnknownKeys(Properties properties) {

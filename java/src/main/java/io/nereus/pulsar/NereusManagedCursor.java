@@ -2,6 +2,7 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.AckPage;
 import io.nereus.pulsar.bridge.CursorState;
+import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.CursorKeeper;
 import io.nereus.pulsar.cursor.CursorLedger;
@@ -25,6 +26,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.DoubleSupplier;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ClearBacklogCallback;
@@ -81,7 +84,7 @@ class NereusManagedCursor extends CursorQueries {
     NereusManagedCursor(NereusManagedLedger ledger, String name, AckState acks, KeeperMaker keeperMaker) {
         super(ledger, new CursorProgress(ledger, acks));
         this.name = name;
-        this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved);
+        this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved, this::getThrottleMarkDelete);
         this.waitingRead = new WaitingRead(ledger, progress, () -> ledger.addWaitingCursor(this),
                 () -> ledger.removeWaitingCursor(this), this::startRead,
                 () -> ledger.getConfig().getNewEntriesCheckDelayInMillis());
@@ -94,9 +97,11 @@ class NereusManagedCursor extends CursorQueries {
     /**
      * Makes a durable cursor from its stored state. It reads on from its first unacknowledged entry.
      *
+     * @param store writes one update of a cursor; its future completes after durability
      * @throws IllegalStateException if the stored state is damaged: never taken for an empty one
      */
-    static NereusManagedCursor recovered(NereusManagedLedger ledger, CursorState state) {
+    static NereusManagedCursor recovered(NereusManagedLedger ledger, CursorState state,
+                                         Function<CursorUpdate, CompletableFuture<Void>> store) {
         AckState acks;
         try {
             acks = AckState.recovered(state.markDeleteEnd(), state.pages());
@@ -113,9 +118,9 @@ class NereusManagedCursor extends CursorQueries {
                     + ledger.committedEnd());
         }
         NereusManagedCursor cursor = new NereusManagedCursor(ledger, state.name(), acks,
-                (progress, stats, moved) -> new DurableKeeper(state.name(), ledger, progress,
-                        state.positionProperties(), state.cursorProperties(),
-                        update -> ledger.stream().persistCursor(update), stats, moved));
+                (progress, stats, moved, rate) -> new DurableKeeper(state.name(), ledger, progress,
+                        state.positionProperties(), state.cursorProperties(), store, stats, moved,
+                        ledger.flushPasses(), rate));
         for (AckPage page : state.pages()) {
             cursor.stats.addReadCursorLedgerSize(page.acked().length);
         }
@@ -125,7 +130,7 @@ class NereusManagedCursor extends CursorQueries {
     /** Makes the keeper of a cursor under construction. */
     interface KeeperMaker {
 
-        CursorKeeper make(CursorProgress progress, CursorStats stats, CursorKeeper.Moved moved);
+        CursorKeeper make(CursorProgress progress, CursorStats stats, CursorKeeper.Moved moved, DoubleSupplier rate);
     }
 
     private void keptEndMoved(long before, long now) {
@@ -612,7 +617,7 @@ class NereusManagedCursor extends CursorQueries {
         return ledger.isCursorActive(this);
     }
 
-    /** The rate set last. It permits to persist less often, which is not made use of. */
+    /** The rate set last. It permits to persist less often, which is made use of only under load. */
     @Override
     public double getThrottleMarkDelete() {
         return throttleMarkDelete;

@@ -9,6 +9,7 @@ import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.CursorLedger;
 import io.nereus.pulsar.cursor.FindNewestOp;
+import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -120,7 +121,8 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
             factory.maxEntryBytes(), this);
         this.reader = new EntryReader(name, stream, projection, stats, interceptor);
         this.properties = new LedgerProperties(stream, interceptor, opened.properties());
-        this.trimmer = new LedgerTrimmer(this, spans);
+        this.trimmer = new LedgerTrimmer(this);
+        stream.setRollover(LedgerTrimmer.rollover(config));
     }
 
     /**
@@ -173,6 +175,10 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
 
     NativeStream stream() {
         return stream;
+    }
+
+    FlushPasses flushPasses() {
+        return factory.flushPasses();
     }
 
     @Override
@@ -329,12 +335,24 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
 
     /** Drops everything below {@code offset}; completes, on the executor, when it is durable. */
     CompletableFuture<Long> trimTo(long offset) {
-        return stream.trim(offset).whenComplete((trim, failure) -> {
+        return trimmed(stream.trim(offset));
+    }
+
+    /** Drops the closed parts below {@code consumed} that need not be kept; a bound below 0 keeps everything. */
+    CompletableFuture<Long> retain(long consumed, long maxAgeMillis, long maxBytes) {
+        return trimmed(stream.retain(consumed, maxAgeMillis, maxBytes, clock.millis()));
+    }
+
+    private CompletableFuture<Long> trimmed(CompletableFuture<Long> trimming) {
+        return trimming.whenComplete((trim, failure) -> {
             if (failure != null) {
                 failed(failure);
                 return;
             }
-            trimOffset = Math.max(trimOffset, trim);
+            if (trim <= trimOffset) {
+                return;
+            }
+            trimOffset = trim;
             spans.trimmed(trim);
             for (ManagedCursor cursor : cursors.all().asPulsar()) {
                 ((NereusManagedCursor) cursor).ledgerTrimmed(trim);
@@ -581,20 +599,17 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
             cleared.add(one);
         }
         return CompletableFuture.allOf(cleared.toArray(CompletableFuture[]::new))
-            .thenComposeAsync(ignored -> trimConsumed(), this::execute);
+            .thenComposeAsync(ignored -> trimmer.trimConsumed(), this::execute);
     }
 
-    /** Drops what every cursor has acknowledged, whatever retention says; an entry that came since stays. */
-    private CompletableFuture<Void> trimConsumed() {
-        long end = committedEnd;
-        for (ManagedCursor cursor : getCursors()) {
-            end = Math.min(end, consumedEnd(cursor));
-        }
-        if (end <= trimOffset) {
-            return CompletableFuture.completedFuture(null);
-        }
-        return trimTo(end).handle((trim, failure) -> failure == null ? CompletableFuture.<Void>completedFuture(null)
-            : CompletableFuture.<Void>failedFuture(failed(failure))).thenCompose(outcome -> outcome);
+    @Override
+    void closeWhatIsDue() {
+        trimmer.checkSoon();
+    }
+
+    @Override
+    boolean idleFor(long millis) {
+        return clock.millis() > stream.state().lastAppendMillis() + millis;
     }
 
     @Override
@@ -660,6 +675,7 @@ final class NereusManagedLedger extends BlockingLedger implements CursorLedger, 
     @Override
     public void setConfig(ManagedLedgerConfig newConfig) {
         config = newConfig;
+        stream.setRollover(LedgerTrimmer.rollover(newConfig));
         for (ManagedCursor cursor : getCursors()) {
             cursor.setThrottleMarkDelete(newConfig.getThrottleMarkDelete());
         }

@@ -4,6 +4,7 @@ import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeEngine;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
+import io.nereus.pulsar.cursor.FlushPasses;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -28,7 +29,6 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFactory
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerNotFoundException;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactory;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactoryConfig;
-import org.apache.bookkeeper.mledger.ManagedLedgerFactoryMXBean;
 import org.apache.bookkeeper.mledger.ManagedLedgerInfo;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.ReadOnlyCursor;
@@ -60,6 +60,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final OrderedScheduler scheduler;
     private final ScheduledFuture<?> statsTask;
     private final NoEntryCacheManager entryCacheManager;
+    private final FlushPasses flushPasses;
     private final FactoryStats stats;
     private final Map<String, CompletableFuture<NereusManagedLedger>> ledgers = new ConcurrentHashMap<>();
     /** Closes and deletions under way; the next open of the name waits for them. */
@@ -69,10 +70,12 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private long statsRefreshedNanos = System.nanoTime();
 
     /**
-     * @param engine        opened by the caller, who releases it after {@link #shutdown()}
-     * @param maxEntryBytes larger entries are refused
+     * @param engine         opened by the caller, who releases it after {@link #shutdown()}
+     * @param maxEntryBytes  larger entries are refused
+     * @param ackFlushMillis longest time from one pass over the dirty cursors to the next
      */
-    NereusManagedLedgerFactory(NativeEngine engine, ManagedLedgerFactoryConfig config, int maxEntryBytes) {
+    NereusManagedLedgerFactory(NativeEngine engine, ManagedLedgerFactoryConfig config, int maxEntryBytes,
+                               long ackFlushMillis) {
         this.engine = engine;
         this.config = config;
         this.maxEntryBytes = maxEntryBytes;
@@ -83,7 +86,8 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
             .build();
         this.entryCacheManager =
             new NoEntryCacheManager(config.getMaxCacheSize(), config.getCacheEvictionWatermark());
-        this.stats = new FactoryStats(() -> getManagedLedgers().size(), entryCacheManager::getMaxSize);
+        this.flushPasses = new FlushPasses(scheduler, ackFlushMillis, System::nanoTime);
+        this.stats = new FactoryStats(() -> getManagedLedgers().size(), entryCacheManager::getMaxSize, flushPasses);
         this.cacheEvictionTimeThresholdNanos =
             TimeUnit.MILLISECONDS.toNanos(config.getCacheEvictionTimeThresholdMillis());
         this.statsTask = scheduler.scheduleWithFixedDelay(this::refreshStats, config.getStatsPeriodSeconds(),
@@ -92,6 +96,10 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     int maxEntryBytes() {
         return maxEntryBytes;
+    }
+
+    FlushPasses flushPasses() {
+        return flushPasses;
     }
 
     private ScheduledExecutorService threadOf(String name) {
@@ -434,7 +442,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     }
 
     @Override
-    public ManagedLedgerFactoryMXBean getCacheStats() {
+    public FactoryStats getCacheStats() {
         return stats;
     }
 }

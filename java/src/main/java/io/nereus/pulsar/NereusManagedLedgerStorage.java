@@ -64,9 +64,10 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
             DataDirectory.resolve(configuration.dataDirectory(), metadataStore));
         NativeEngine engine = open(settings, metadataStore);
         NereusManagedLedgerFactory factory =
-            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes);
+            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes, configuration.ackFlushMillis());
         running.set(new Running(engine, factory, new NereusStorageClass(factory)));
         BrokerSettings.replaceStockDefaults(conf);
+        showMetrics(engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
         log.info("Nereus stores topics in {}", settings.values().get(EngineSettings.DATA_DIRECTORY));
     }
 
@@ -82,6 +83,23 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         }
     }
 
+    /** A broker whose metrics are made otherwise still stores messages. */
+    private static void showMetrics(NativeEngine engine, String directory) {
+        try {
+            EngineMetrics.show(engine, directory);
+        } catch (LinkageError e) {
+            log.warn("This broker has no Prometheus simple client: the metrics nereus_* are missing on its page", e);
+        }
+    }
+
+    private static void hideMetrics(NativeEngine engine) {
+        try {
+            EngineMetrics.hide(engine);
+        } catch (LinkageError e) {
+            log.debug("There were no metrics to take back", e);
+        }
+    }
+
     private static EngineSettings engineSettings(ServiceConfiguration conf, NereusConfiguration configuration,
                                                  int maxEntryBytes, Path directory) {
         if (conf.getClusterName() == null || conf.getClusterName().isBlank()) {
@@ -92,7 +110,8 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         values.put(EngineSettings.DATA_DIRECTORY, directory.toString());
         values.put(EngineSettings.CLUSTER_NAME, conf.getClusterName());
         values.put(EngineSettings.BROKER_ID, brokerText(conf));
-        values.put("memoryLimitBytes", Long.toString(configuration.memoryLimitBytes(publishBufferBytes)));
+        values.put("memoryLimitBytes",
+            Long.toString(configuration.memoryLimitBytes(publishBufferBytes, maxEntryBytes)));
         values.put("publishBufferBytes", Long.toString(publishBufferBytes));
         values.put("segmentBytes", Long.toString(configuration.segmentBytes()));
         values.put("maxEntryBytes", Integer.toString(maxEntryBytes));
@@ -143,6 +162,7 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         if (ended == null) {
             return;
         }
+        hideMetrics(ended.engine());
         try {
             ended.factory().shutdown();
         } catch (InterruptedException e) {

@@ -19,7 +19,7 @@ final class NereusNonDurableCursor extends NereusManagedCursor {
      */
     NereusNonDurableCursor(NereusManagedLedger ledger, String name, long markDeleteEnd, boolean readCompacted) {
         super(ledger, name, new AckState(markDeleteEnd),
-                (progress, stats, moved) -> new VolatileKeeper(ledger, progress, Map.of(), moved));
+                (progress, stats, moved, rate) -> new VolatileKeeper(ledger, progress, Map.of(), moved));
         this.readCompacted = readCompacted;
     }
 

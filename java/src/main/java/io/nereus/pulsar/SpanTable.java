@@ -2,7 +2,6 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.SpanInfo;
 import io.nereus.pulsar.compat.LedgerInfos;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
@@ -49,10 +48,6 @@ final class SpanTable {
             }
             return wanted == entries() ? bytes : (long) ((double) bytes / entries() * wanted);
         }
-    }
-
-    /** A closed span that retention may drop: a copy, so that it can be looked at without a lock. */
-    record Closed(long end, long bytes, long lastAppendMillis) {
     }
 
     private final Projection projection;
@@ -153,18 +148,6 @@ final class SpanTable {
             sum += span.bytesWithin(from, to);
         }
         return sum;
-    }
-
-    /** The closed spans that lie wholly below {@code limit}, ascending. */
-    synchronized List<Closed> closedBelow(long limit) {
-        List<Closed> closed = new ArrayList<>();
-        for (Span span : spans.headMap(spans.lastKey(), false).values()) {
-            if (span.end > limit) {
-                break;
-            }
-            closed.add(new Closed(span.end, span.bytes, span.lastAppendMillis));
-        }
-        return closed;
     }
 
     /** Whether the span of virtual ledger {@code ledgerId} is live. */

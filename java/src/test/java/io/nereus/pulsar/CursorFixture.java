@@ -55,6 +55,12 @@ abstract class CursorFixture {
         ledger = fixture.ledger(name, config);
     }
 
+    /** Goes on from what a process that is killed now would leave. */
+    void crash() throws Exception {
+        fixture.crash();
+        ledger = fixture.ledger(name, config);
+    }
+
     List<Position> add(int entries) throws Exception {
         List<Position> positions = new ArrayList<>();
         for (int i = 0; i < entries; i++) {

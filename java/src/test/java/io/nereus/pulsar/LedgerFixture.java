@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -29,9 +30,12 @@ public final class LedgerFixture implements AutoCloseable {
 
     /** Largest entry of the fixture's ledgers in bytes. */
     public static final int MAX_ENTRY_BYTES = 6 * 1024 * 1024;
+    /** The default of nereusAckFlushMillis. */
+    private static final long ACK_FLUSH_MILLIS = 50;
     private static final long TIMEOUT_SECONDS = 60;
 
-    private final Path directory;
+    /** Where the engine works; another one after a crash. */
+    private Path directory;
     private final MetadataStoreExtended store;
     private NativeEngine engine;
     private NereusManagedLedgerFactory factory;
@@ -57,7 +61,7 @@ public final class LedgerFixture implements AutoCloseable {
         ManagedLedgerFactoryConfig config = new ManagedLedgerFactoryConfig();
         config.setNumManagedLedgerSchedulerThreads(2);
         config.setStatsPeriodSeconds(1);
-        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES);
+        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);
     }
 
     private void shut() throws Exception {
@@ -69,6 +73,34 @@ public final class LedgerFixture implements AutoCloseable {
     public void restart() throws Exception {
         shut();
         open();
+    }
+
+    /**
+     * Goes on from what a process that is killed now would leave: the files as they are, without a close. What the old
+     * factory still does afterwards goes to files that nobody reads any more.
+     */
+    public void crash() throws Exception {
+        Path killed = directory;
+        NereusManagedLedgerFactory old = factory;
+        NativeEngine oldEngine = engine;
+        directory = Files.createTempDirectory("nereus-ledger-test");
+        try (Stream<Path> files = Files.walk(killed)) {
+            for (Path file : files.sorted().toList()) {
+                Files.copy(file, directory.resolve(killed.relativize(file)), StandardCopyOption.REPLACE_EXISTING);
+            }
+        }
+        try {
+            open();
+        } finally {
+            old.shutdown();
+            oldEngine.release().get(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+            removeDirectory(killed);
+        }
+    }
+
+    /** Another factory over the same engine, as a second broker in this JVM would have; the caller shuts it down. */
+    NereusManagedLedgerFactory secondFactory() {
+        return new NereusManagedLedgerFactory(engine, factory.getConfig(), MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);
     }
 
     NereusManagedLedgerFactory factory() {
@@ -120,7 +152,7 @@ public final class LedgerFixture implements AutoCloseable {
             throw new IllegalStateException("the fixture did not close", e);
         } finally {
             closeStore();
-            removeDirectory();
+            removeDirectory(directory);
         }
     }
 
@@ -132,7 +164,7 @@ public final class LedgerFixture implements AutoCloseable {
         }
     }
 
-    private void removeDirectory() {
+    private static void removeDirectory(Path directory) {
         try (Stream<Path> files = Files.walk(directory)) {
             files.sorted(Comparator.reverseOrder()).forEach(LedgerFixture::delete);
         } catch (IOException e) {

@@ -27,6 +27,7 @@ public class NereusConfigurationTest {
         assertThat(configuration.dataDirectory()).isEqualTo("data/nereus");
         assertThat(configuration.acceptOlderCopy()).isFalse();
         assertThat(configuration.segmentBytes()).isEqualTo(128L << 20);
+        assertThat(configuration.ackFlushMillis()).isEqualTo(50);
     }
 
     @Test
@@ -34,9 +35,9 @@ public class NereusConfigurationTest {
         NereusConfiguration configuration = NereusConfiguration.of(with("nereusDataDirectory", " /var/lib/n ",
             "nereusMemoryLimitMB", "1024", "nereusJournalSegmentMB", "64", "nereusAcceptOlderCopy", "true",
             "nereusNativeDirectory", "/run/n", "nereusObjectStore", "", "nereusDefaultStorageClass", "nereus",
-            "nereusDefaultProfile", "LOCAL_WAL_ASYNC_OBJECT"));
+            "nereusDefaultProfile", "LOCAL_WAL_ASYNC_OBJECT", "nereusAckFlushMillis", "0"));
         assertThat(configuration).isEqualTo(
-            new NereusConfiguration("/var/lib/n", 1024L << 20, 64L << 20, true, "/run/n"));
+            new NereusConfiguration("/var/lib/n", 1024L << 20, 64L << 20, true, "/run/n", 0));
     }
 
     @Test
@@ -53,6 +54,9 @@ public class NereusConfigurationTest {
             {"nereusMemoryLimitMB", "1", "whole number"},
             {"nereusMemoryLimitMB", "-5", "whole number"},
             {"nereusJournalSegmentMB", "100000", "whole number"},
+            {"nereusAckFlushMillis", "-1", "from 0 to 60000"},
+            {"nereusAckFlushMillis", "60001", "from 0 to 60000"},
+            {"nereusAckFlushMillis", "50ms", "from 0 to 60000"},
             {"nereusAcceptOlderCopy", "yes", "true or false"},
             {"nereusDefaultProfile", "FAST", "LOCAL_WAL_ASYNC_OBJECT"},
             {"nereusDefaultStorageClass", "disk", "nereus"},
@@ -84,12 +88,12 @@ public class NereusConfigurationTest {
     }
 
     @Test
-    public void aMemoryLimitBelowThePublishBufferIsRefused() {
-        NereusConfiguration small = NereusConfiguration.of(with("nereusMemoryLimitMB", "64"));
-        assertThatThrownBy(() -> small.memoryLimitBytes(128L << 20))
-            .isInstanceOf(IllegalArgumentException.class)
-            .hasMessageContaining("nereusMemoryLimitMB=64").hasMessageContaining("maxMessagePublishBufferSizeInMB=128");
-        assertThat(NereusConfiguration.of(with()).memoryLimitBytes(128L << 20)).isGreaterThan(128L << 20);
+    public void theDefaultMemoryLimitHoldsWhatTheBrokerAdmitsAndCaches() {
+        long admitted = (128L << 20) + 16 * (5L << 20);
+        assertThat(NereusConfiguration.of(with()).memoryLimitBytes(128L << 20, 5 << 20))
+            .isGreaterThanOrEqualTo(admitted + (64L << 20));
+        assertThat(NereusConfiguration.of(with("nereusMemoryLimitMB", "64")).memoryLimitBytes(128L << 20, 5 << 20))
+            .isEqualTo(64L << 20);
     }
 
     @Test

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.mockito.Mockito.spy;
 
 import io.opentelemetry.api.OpenTelemetry;
+import io.prometheus.client.CollectorRegistry;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
 import java.util.Properties;
 import java.util.UUID;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -121,5 +124,50 @@ public class NereusManagedLedgerStorageIT {
         ServiceConfiguration broker = broker();
         broker.getProperties().setProperty(NereusConfiguration.DATA_DIRECTORY, file.resolve("below").toString());
         assertThatThrownBy(() -> open(broker)).hasStackTraceContaining(file.toString());
+    }
+
+    @Test
+    public void theEngineIsOnTheMetricsPageWhileItIsOpenAndNamesWhatKeepsItsOldestSegment() throws Exception {
+        assertThat(metrics()).noneMatch(line -> line.startsWith("nereus_"));
+        for (int run = 0; run < 3; run++) { // the checkpoint of one run is past the segment of the run before
+            try (ManagedLedgerStorage storage = open(broker())) {
+                if (run == 0) {
+                    ManagedLedger ledger = factory(storage).open("public/default/persistent/quiet%2Ftopic");
+                    ledger.addEntry(new byte[100]);
+                    ledger.close();
+                }
+                assertThat(metrics()).contains("nereus_journal_poisoned [] [] 0.0")
+                    .anyMatch(line -> line.matches("nereus_memory_bytes \\[account\\] \\[.+\\] .+"));
+                if (run == 2) {
+                    assertThat(metrics()).contains("nereus_journal_oldest_segment_pinned [by, topic] "
+                        + "[ledger, persistent://public/default/quiet/topic] 1.0");
+                }
+            }
+        }
+        assertThat(metrics()).noneMatch(line -> line.startsWith("nereus_"));
+    }
+
+    @Test
+    public void enginesOfOneJvmAreToldApart() throws Exception {
+        ServiceConfiguration other = broker();
+        Path second = Files.createTempDirectory("nereus-storage-test");
+        other.getProperties().setProperty(NereusConfiguration.DATA_DIRECTORY, second.toString());
+        other.setClusterName("other");
+        try (MetadataStoreExtended store2 = MetadataStoreExtended.create("memory:" + UUID.randomUUID(),
+                 MetadataStoreConfig.builder().build());
+             ManagedLedgerStorage one = open(broker());
+             ManagedLedgerStorage two = ManagedLedgerStorage.create(other, store2, null, null, OpenTelemetry.noop())) {
+            assertThat(one).isNotSameAs(two);
+            for (Path path : List.of(directory, second)) {
+                assertThat(metrics()).contains("nereus_journal_poisoned [directory] [" + path + "] 0.0");
+            }
+        }
+    }
+
+    private static List<String> metrics() {
+        return Collections.list(CollectorRegistry.defaultRegistry.metricFamilySamples()).stream()
+            .flatMap(family -> family.samples.stream())
+            .map(sample -> sample.name + " " + sample.labelNames + " " + sample.labelValues + " " + sample.value)
+            .toList();
     }
 }

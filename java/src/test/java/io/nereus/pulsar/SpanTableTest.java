@@ -85,8 +85,6 @@ public class SpanTableTest {
         assertEquals(spans.firstLedgerId(), V + 1);
         assertEquals(LedgerInfos.entries(spans.ledgerInfo(V + 1)), 8, "counted like stock's, from entry 0");
         assertEquals(spans.bytesBetween(13, 16), 33);
-        assertEquals(spans.closedBelow(16).size(), 1);
-        assertEquals(spans.closedBelow(15).size(), 0);
     }
 
     @Test

@@ -19,6 +19,7 @@ final class Messages {
     private static final int LEAST_CURSOR = 4 * Integer.BYTES + Long.BYTES;
     private static final int LEAST_PAGE = Long.BYTES + 2 * Integer.BYTES;
     private static final int LEAST_BATCH = 2 * Integer.BYTES;
+    private static final int LEAST_ACCOUNT = Integer.BYTES + 2 * Long.BYTES;
 
     private Messages() {
     }
@@ -77,6 +78,33 @@ final class Messages {
         in.finish();
         return new LedgerDescription(firstLedgerId, spanBits, incarnation, ownerEpoch, creationMillis, state,
                 properties, spans, cursors);
+    }
+
+    static EngineState engineState(byte[] message) throws NativeException {
+        WireReader in = new WireReader("state of the engine", message);
+        String poison = in.string();
+        long segments = in.i64();
+        long freeSegments = in.i64();
+        long bytes = in.i64();
+        long freeBytes = in.i64();
+        EngineState.Oldest oldest = new EngineState.Oldest(in.i64(), holder(in.u8()), in.string());
+        EngineState.Checkpoints checkpoints =
+                new EngineState.Checkpoints(in.i64(), in.i64(), in.i64(), in.i64());
+        EngineState.Work work =
+                new EngineState.Work(in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64());
+        List<EngineState.Account> memory = in.list(LEAST_ACCOUNT,
+                () -> new EngineState.Account(in.string(), in.i64(), in.i64()));
+        in.finish();
+        return new EngineState(poison, segments, bytes, freeSegments, freeBytes, oldest, checkpoints, work, memory);
+    }
+
+    private static EngineState.Holder holder(int code) throws NativeException {
+        EngineState.Holder[] all = EngineState.Holder.values();
+        if (code >= all.length) {
+            throw new NativeException(NativeErrors.INTERNAL,
+                    "the state of the engine names a holder of the unknown kind " + code);
+        }
+        return all[code];
     }
 
     static Map<Integer, String> errorTable(byte[] message) throws NativeException {

@@ -69,6 +69,9 @@ final class NativeCalls {
 
     static native int describeLedger(long engine, long op, byte[] name);
 
+    /** The state of an open engine, as {@link Messages#engineState} reads it. */
+    static native int engineState(long engine, long op);
+
     static native int deleteLedger(long engine, long op, byte[] name);
 
     // ---- streams ----------------------------------------------------------------------------------------------------
@@ -90,6 +93,13 @@ final class NativeCalls {
     static native int trim(long stream, long op, long before);
 
     static native int truncate(long stream, long op);
+
+    /** Closes what is due by {@code nowMillis}, then trims what retention lets go; a bound below 0 lets nothing go. */
+    static native int retain(long stream, long op, long consumed, long maxAgeMillis, long maxBytes, long nowMillis);
+
+    /** When a part is closed; a bound of 0 or less is none. Holds from the next commit or retention on. */
+    static native int setRollover(long stream, long maxEntries, long maxBytes, long minMillis, long maxMillis,
+            long idleMillis);
 
     static native int resume(long stream);
 

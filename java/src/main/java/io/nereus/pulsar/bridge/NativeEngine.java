@@ -61,6 +61,12 @@ public final class NativeEngine {
                 (a, blob, length) -> Messages.description(NativeMemory.copyMessage(blob, length)));
     }
 
+    /** What the engine says about itself; it looks at its directory for that, so this is for whoever asks now and then. */
+    public CompletableFuture<EngineState> state(Executor executor) {
+        return start("state of the engine", executor, op -> NativeCalls.engineState(engine.handle(), op),
+                (a, blob, length) -> Messages.engineState(NativeMemory.copyMessage(blob, length)));
+    }
+
     /** Deletes a ledger; fails with {@code NOT_FOUND} if there is none. An open stream of it is closed first. */
     public CompletableFuture<Void> deleteLedger(String name, Executor executor) {
         byte[] request = Messages.text(name);

@@ -137,6 +137,29 @@ public final class NativeStream {
         return number("truncate", op -> NativeCalls.truncate(handle, op));
     }
 
+    /**
+     * Closes the parts of the stream that are due, then trims from the front, whole parts only, what need not be kept.
+     *
+     * @param consumed every offset below it is consumed by every cursor: nothing from here on goes
+     * @param maxAgeMillis a part goes when its last append is older; below 0 never for its age
+     * @param maxBytes a part goes when the stream has so many bytes without it; below 0 never for the size
+     * @param nowMillis broker clock
+     * @return the future holds the trim offset then
+     */
+    public CompletableFuture<Long> retain(long consumed, long maxAgeMillis, long maxBytes, long nowMillis) {
+        return number("retention", op -> NativeCalls.retain(handle, op, consumed, maxAgeMillis, maxBytes, nowMillis));
+    }
+
+    /** Says when a part is closed: from the next append or retention on. A new stream closes none. Does not block. */
+    public void setRollover(Rollover rollover) {
+        int code = NativeCalls.setRollover(handle, rollover.maxEntries(), rollover.maxBytes(), rollover.minMillis(),
+                rollover.maxMillis(), rollover.idleMillis());
+        // A closed stream closes no parts any more.
+        if (code != NativeErrors.OK && code != NativeErrors.CLOSED) {
+            log.warn("Stream {} does not take rollover settings: {}", name, NativeErrors.name(code));
+        }
+    }
+
     /** Allows appends again after a failed one; returns a code. Does not block. */
     public int resume() {
         return NativeCalls.resume(handle);

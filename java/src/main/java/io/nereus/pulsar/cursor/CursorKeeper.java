@@ -24,6 +24,9 @@ public interface CursorKeeper {
     /** Calls back when every change made before this call is kept. */
     void whenKept(Completion completion);
 
+    /** Calls back as {@link #whenKept} does, and keeps what is to be kept without waiting for others. */
+    void flush(Completion completion);
+
     /** Changes the position properties at once and keeps them with the next change. */
     void editPositionProperties(UnaryOperator<Map<String, Long>> edit);
 

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
@@ -20,13 +21,15 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Promises: a completion means that the change survives a crash (L15). At most one write of a cursor is under way;
  * whatever arrives meanwhile goes out together with the next, so the cost follows what changed and not how often it was
- * asked for. A write that fails leaves what it carried to be written again, by the next change or by itself after a
- * pause, so that nothing stays behind when changes stop arriving. Only the pages that changed are written.
+ * asked for. When a change is written is decided by the {@link FlushPasses}, except that a reset, an edit of cursor
+ * properties and a flush are written at once. A write that fails leaves what it carried to be written again, by the
+ * next change or by itself after a pause, so that nothing stays behind when changes stop arriving. Only the pages that
+ * changed are written.
  *
  * <p>Does not: drop or shorten anything for its size. After a failure that no retry can cure (fenced, closed, deleted)
  * it does not try again by itself.
  */
-public final class DurableKeeper implements CursorKeeper {
+public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
 
     private static final Logger log = LoggerFactory.getLogger(DurableKeeper.class);
     private static final long FIRST_RETRY_MILLIS = 100;
@@ -39,6 +42,8 @@ public final class DurableKeeper implements CursorKeeper {
     private final Function<CursorUpdate, CompletableFuture<Void>> store;
     private final CursorStats stats;
     private final Moved moved;
+    private final FlushPasses passes;
+    private final DoubleSupplier permittedRate;
 
     private Write underWay;
     private Replacement replacement;
@@ -47,15 +52,22 @@ public final class DurableKeeper implements CursorKeeper {
     private long keptEnd;
     private int failures;
     private boolean retryDue;
+    /** What waits does not wait for a pass. */
+    private boolean urgent;
+    /** The passes know of the changes; they ask for them by {@link #flush(Runnable)}. */
+    private boolean announced;
 
     /**
-     * @param name  name of the cursor in the engine
-     * @param store writes one update; its future completes after durability
-     * @param moved told after durability
+     * @param name          name of the cursor in the engine
+     * @param store         writes one update; its future completes after durability
+     * @param moved         told after durability
+     * @param passes        decides when changes are written
+     * @param permittedRate persists per second that Pulsar permits, 0 for any number
      */
     public DurableKeeper(String name, CursorLedger ledger, CursorProgress progress,
                          Map<String, Long> positionProperties, Map<String, String> cursorProperties,
-                         Function<CursorUpdate, CompletableFuture<Void>> store, CursorStats stats, Moved moved) {
+                         Function<CursorUpdate, CompletableFuture<Void>> store, CursorStats stats, Moved moved,
+                         FlushPasses passes, DoubleSupplier permittedRate) {
         this.name = name;
         this.ledger = ledger;
         this.progress = progress;
@@ -63,6 +75,8 @@ public final class DurableKeeper implements CursorKeeper {
         this.store = store;
         this.stats = stats;
         this.moved = moved;
+        this.passes = passes;
+        this.permittedRate = permittedRate;
         this.keptEnd = progress.markDeleteEnd();
     }
 
@@ -78,14 +92,26 @@ public final class DurableKeeper implements CursorKeeper {
 
     @Override
     public void whenKept(Completion completion) {
-        enqueue(completion);
+        synchronized (this) {
+            enqueueLocked(completion);
+        }
+        goOn();
+    }
+
+    @Override
+    public void flush(Completion completion) {
+        synchronized (this) {
+            urgent = true;
+            enqueueLocked(completion);
+        }
+        goOn();
     }
 
     @Override
     public void editPositionProperties(UnaryOperator<Map<String, Long>> edit) {
         synchronized (this) {
             properties.editPosition(edit);
-            retryDue = true; // written at once, although nobody waits for it
+            retryDue = true; // written although nobody waits for it
         }
         goOn();
     }
@@ -96,6 +122,7 @@ public final class DurableKeeper implements CursorKeeper {
             if (stopped == null) {
                 properties.editCursor(edit);
             }
+            urgent = true;
             // In the same step as the edit, so that both travel with the same write.
             enqueueLocked(completion);
         }
@@ -161,13 +188,6 @@ public final class DurableKeeper implements CursorKeeper {
         goOn();
     }
 
-    private void enqueue(Completion completion) {
-        synchronized (this) {
-            enqueueLocked(completion);
-        }
-        goOn();
-    }
-
     private void enqueueLocked(Completion completion) {
         ManagedLedgerException refused = stopped;
         if (refused == null) {
@@ -177,21 +197,59 @@ public final class DurableKeeper implements CursorKeeper {
         }
     }
 
-    /** Starts the next write if none is under way and there is something to write. */
+    /** Sees to what there is to do: what is urgent now, changes with the next pass. */
     private void goOn() {
+        boolean withPass;
+        synchronized (this) {
+            if (underWay != null || stopped != null) {
+                return; // the end of the write comes here again, and so does a resumption
+            }
+            withPass = replacement == null && !urgent && hasChanges() && (!waiting.isEmpty() || retryDue);
+            if (withPass && announced) {
+                return;
+            }
+            announced |= withPass;
+        }
+        if (withPass) {
+            passes.dirty(this);
+        } else {
+            write(null);
+        }
+    }
+
+    @Override
+    public boolean flush(Runnable ended) {
+        synchronized (this) {
+            announced = false; // a change from here on is announced for the next pass
+        }
+        return write(ended);
+    }
+
+    @Override
+    public double permittedRate() {
+        return permittedRate.getAsDouble();
+    }
+
+    private boolean hasChanges() {
+        return progress.isDirty() || properties.isDirty();
+    }
+
+    /** Starts the next write if none is under way and there is something to write; answers whether it did. */
+    private boolean write(Runnable ended) {
         Write write = null;
         List<Completion> kept = List.of();
         synchronized (this) {
             if (underWay != null || stopped != null) {
-                return;
+                return false;
             }
             if (replacement != null) {
-                write = Write.of(replacement, properties);
+                write = Write.of(replacement, properties, ended);
                 replacement = null;
             } else if (!waiting.isEmpty() || retryDue) {
                 retryDue = false;
-                if (progress.isDirty() || properties.isDirty()) {
-                    write = new Write(progress.takeChanges(), properties.take(), null, waiting);
+                urgent = false;
+                if (hasChanges()) {
+                    write = new Write(progress.takeChanges(), properties.take(), null, waiting, ended);
                 } else {
                     kept = waiting;
                 }
@@ -206,6 +264,7 @@ public final class DurableKeeper implements CursorKeeper {
         if (write != null) {
             send(write);
         }
+        return write != null;
     }
 
     private void send(Write write) {
@@ -254,7 +313,10 @@ public final class DurableKeeper implements CursorKeeper {
                 moved.moved(before, update.markDeleteEnd());
             }
         }
-        goOn(); // first, so that the engine has work while the callbacks run
+        goOn(); // first, so that the pass knows what is left over, and the engine has work while the callbacks run
+        if (write.ended() != null) {
+            write.ended().run();
+        }
         ManagedLedgerException exception = failure == null ? null : NativeErrors.toManagedLedgerException(failure);
         for (Completion completion : write.completions()) {
             if (exception == null) {
@@ -318,12 +380,13 @@ public final class DurableKeeper implements CursorKeeper {
     private record Replacement(AckState fresh, long readOffset, Map<String, Long> properties, Completion completion) {
     }
 
+    /** {@code ended} is told when the write has ended; null if no pass waits for it. */
     private record Write(AckState.Changes changes, CursorProperties.Taken properties, Replacement replacement,
-                         List<Completion> completions) {
+                         List<Completion> completions, Runnable ended) {
 
-        static Write of(Replacement replacement, CursorProperties properties) {
+        static Write of(Replacement replacement, CursorProperties properties, Runnable ended) {
             return new Write(replacement.fresh().takeChanges(), properties.takeForReset(replacement.properties()),
-                    replacement, List.of(replacement.completion()));
+                    replacement, List.of(replacement.completion()), ended);
         }
 
         CursorUpdate toUpdate(String name) {

@@ -46,6 +46,11 @@ public final class VolatileKeeper implements CursorKeeper {
     }
 
     @Override
+    public void flush(Completion completion) {
+        end(completion);
+    }
+
+    @Override
     public synchronized void editPositionProperties(UnaryOperator<Map<String, Long>> edit) {
         properties.editPosition(edit);
     }

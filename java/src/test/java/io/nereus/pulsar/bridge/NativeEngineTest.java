@@ -183,6 +183,23 @@ public class NativeEngineTest {
     }
 
     @Test
+    public void theStateOfAnEngineSaysWhatItHoldsAndDid() throws Exception {
+        NativeEngine engine = Engines.open(directory, store);
+        NativeStream stream = open(engine).stream();
+        get(StreamCalls.append(stream, Unpooled.wrappedBuffer(new byte[100])));
+        EngineState state = get(engine.state(executor));
+        assertEquals(state.poison(), "");
+        assertTrue(state.segments() >= 1 && state.bytes() > 0, state.toString());
+        assertEquals(state.oldest().holder(), EngineState.Holder.CHECKPOINT, "nothing was checkpointed yet");
+        assertTrue(state.work().syncs() >= 1 && state.work().frames() >= 1, state.toString());
+        assertTrue(state.checkpoints().replayBytes() > 0 && state.checkpoints().ageMillis() >= 0, state.toString());
+        assertFalse(state.memory().isEmpty());
+        assertTrue(state.memory().stream().allMatch(account -> account.used() <= account.limit()), state.toString());
+        get(engine.release());
+        assertEquals(failure(engine.state(executor)).code(), NativeErrors.CLOSED);
+    }
+
+    @Test
     public void anEntryAboveTheLimitIsRefusedSayingSo() throws Exception {
         NativeEngine engine = Engines.open(directory, store);
         NativeStream stream = open(engine).stream();

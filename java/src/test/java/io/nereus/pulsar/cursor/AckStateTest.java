@@ -7,6 +7,7 @@ import static org.testng.Assert.assertThrows;
 import static org.testng.Assert.assertTrue;
 
 import io.nereus.pulsar.bridge.AckPage;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashMap;
@@ -14,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import org.roaringbitmap.RoaringBitmap;
 import org.testng.annotations.DataProvider;
 import org.testng.annotations.Test;
 
@@ -346,5 +348,33 @@ public class AckStateTest {
         AckState recover() {
             return AckState.recovered(markDeleteEnd, new ArrayList<>(pages.values()));
         }
+    }
+
+    /** A hundred million entries, all acknowledged but each thousandth. */
+    @Test
+    public void l15_storedBytesGrowWithTheHolesAndAChangeWritesItsPage_case_026() {
+        int pages = 100_000_000 >> AckedPage.BITS;
+        List<AckPage> stored = new ArrayList<>();
+        for (int pageNo = 0; pageNo < pages; pageNo++) {
+            RoaringBitmap bitmap = new RoaringBitmap();
+            bitmap.add(0L, AckedPage.ENTRIES);
+            for (int low = 0; low < AckedPage.ENTRIES; low += 1000) {
+                bitmap.remove(low);
+            }
+            bitmap.runOptimize();
+            ByteBuffer bytes = ByteBuffer.allocate(bitmap.serializedSizeInBytes());
+            bitmap.serialize(bytes);
+            stored.add(new AckPage(pageNo, bytes.array(), Map.of()));
+        }
+        AckState state = AckState.recovered(0, stored);
+        long holes = pages * 66L;
+        assertEquals(state.ackedBeyond(), (long) pages * AckedPage.ENTRIES - holes);
+        assertEquals(state.ranges(), holes);
+        assertTrue(state.storedBytes() < holes * 6, state.storedBytes() + " bytes for " + holes + " holes");
+        assertFalse(state.isDirty());
+        assertTrue(state.ack(50_000_000L / 1000 * 1000 >> AckedPage.BITS << AckedPage.BITS));
+        List<AckPage> changed = state.takeChanges().pages();
+        assertEquals(changed.size(), 1);
+        assertTrue(changed.get(0).acked().length < 500, changed.get(0).acked().length + " bytes");
     }
 }

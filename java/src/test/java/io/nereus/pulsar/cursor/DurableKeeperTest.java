@@ -44,11 +44,15 @@ public class DurableKeeperTest {
         disk = new Disk();
         ledger = new FakeLedger(1000);
         progress = new CursorProgress(ledger, new AckState(0));
-        keeper = new DurableKeeper("sub", ledger, progress, Map.of(), Map.of(), update -> {
+        keeper = keeper(new FlushPasses(ledger.scheduler(), 0, System::nanoTime));
+    }
+
+    private DurableKeeper keeper(FlushPasses passes) {
+        return new DurableKeeper("sub", ledger, progress, Map.of(), Map.of(), update -> {
             PendingWrite write = new PendingWrite(update);
             writes.add(write);
             return write.future;
-        }, new CursorStats(null), (before, now) -> log.add("moved " + before + " to " + now));
+        }, new CursorStats(null), (before, now) -> log.add("moved " + before + " to " + now), passes, () -> 1);
     }
 
     @AfterMethod
@@ -173,6 +177,50 @@ public class DurableKeeperTest {
         succeed();
         assertTrue(disk.recover().isAcked(3));
         assertEquals(log, List.of("ack 3 failed"));
+    }
+
+    /** A flush, as a close makes one, does not wait for the pass that holds up others. */
+    @Test
+    public void l15_aFlushEndsWellOnlyWhenEverythingIsDurable_case_029() {
+        ack(3);
+        ack(5);
+        keeper.flush(logged("flush"));
+        fail(NativeErrors.IO);
+        assertEquals(log, List.of("ack 3 failed"), "the rest goes with the next write");
+        fail(NativeErrors.IO);
+        assertEquals(log, List.of("ack 3 failed", "ack 5 failed", "flush failed"));
+        keeper.flush(logged("second flush"));
+        succeed();
+        assertEquals(log.get(3), "second flush");
+        assertTrue(disk.recover().isAcked(3));
+        assertTrue(disk.recover().isAcked(5));
+        keeper.flush(logged("third flush"));
+        ledger.drain();
+        assertEquals(log.get(4), "third flush", "nothing to write, nothing to wait for");
+        assertEquals(writes.size(), 0);
+    }
+
+    @Test
+    public void aFlushDoesNotWaitForThePass() {
+        FlushPasses busy = new FlushPasses(ledger.scheduler(), 60_000, System::nanoTime);
+        busy.dirty(new FlushPasses.Dirty() {
+            @Override
+            public boolean flush(Runnable ended) {
+                return true; // never ends
+            }
+
+            @Override
+            public double permittedRate() {
+                return 1;
+            }
+        });
+        keeper = keeper(busy);
+        ack(3);
+        assertEquals(writes.size(), 0, "the pass under way is waited for");
+        keeper.flush(logged("flush"));
+        assertEquals(writes.size(), 1);
+        succeed();
+        assertEquals(log, List.of("ack 3", "flush"));
     }
 
     @Test

@@ -92,6 +92,13 @@ public class BrokerTest {
                     "pulsar_storage_write_latency")) {
                 assertTrue(metrics.body().lines().anyMatch(line -> line.startsWith(wanted)), "no " + wanted + " in /metrics");
             }
+            for (String wanted : List.of("nereus_journal_segments{cluster=", "nereus_journal_bytes{", "nereus_journal_free_segments{",
+                    "nereus_journal_oldest_segment_pinned{", "nereus_journal_poisoned{", "nereus_journal_checkpoint_age_seconds{",
+                    "nereus_journal_replay_bytes{", "nereus_journal_syncs_total{", "nereus_memory_bytes{", "nereus_memory_limit_bytes{")) {
+                assertTrue(metrics.body().lines().anyMatch(line -> line.startsWith(wanted)), "no " + wanted + " in /metrics");
+            }
+            assertTrue(metrics.body().lines().anyMatch(line -> line.matches("nereus_journal_poisoned\\{.*} 0\\.0")), "healthy");
+            assertTrue(metrics.body().lines().anyMatch(line -> line.matches("nereus_journal_syncs_total\\{.*} [1-9].*")), "work done");
             assertEquals(broker.process().get("/metrics").statusCode(), 200);
             assertEquals(broker.process().get("/admin/v2/brokers/health").body(), "ok");
             assertEquals(broker.process().get("/admin/v2/broker-stats/topics").statusCode(), 200);

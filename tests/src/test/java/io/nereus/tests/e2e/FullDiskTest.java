@@ -67,7 +67,7 @@ public class FullDiskTest {
             List<Message<String>> received = Topics.receive(consumer, 10);
             int stored = fill(large);
             assertTrue(stored > 10, "only " + stored + " messages fitted");
-            Evidence.assertLine(broker.process().logSince(log), disk.toString(), "bytes free", "free space");
+            Evidence.assertLine(broker.process().logSince(log), disk.toString(), "bytes free", "is kept by", "free space");
 
             // what makes no need of space, or little, goes on
             consumer.acknowledge(received.get(4));
