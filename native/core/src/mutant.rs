@@ -42,10 +42,12 @@ mutants! {
     LoseDeleteOnReplay,
     /// Replay forgets terminations.
     LoseTerminateOnReplay,
-    /// Segments are removed although a stream still needs them.
+    /// Segments are removed or recycled although a stream still needs them.
     RemovePinnedSegment,
     /// Segments are removed before the checkpoint that covers them is flushed.
     RemoveBeforeFlush,
+    /// Recovery accepts frames that a recycled segment still holds of its former life.
+    AcceptStaleFrame,
     /// Reads do not check checksums.
     ServeUnverifiedRead,
     /// An owner of an old epoch may append.
@@ -54,7 +56,7 @@ mutants! {
     ChangeOfOldEpoch,
     /// A trim goes one entry further than it was asked to.
     TrimTooFar,
-    /// Whoever resumes after a failed append starts at the failed offset, also when it lies behind the committed end.
+    /// Whoever resumes after failed appends goes on behind their offsets instead of at the committed end.
     ResumeBehindGap,
     /// Two-step: appends whose answer was lost are appended again.
     RetryUnknownAsNew,
@@ -62,8 +64,6 @@ mutants! {
     LostMeansNotCommitted,
     /// Two-step: a lost answer is taken for "committed".
     LostMeansCommitted,
-    /// Two-step: producers are answered before the head is moved.
-    AnswerBeforeHead,
     /// Two-step: a head that no longer names its oldest commits is sent without their page.
     SkipCommitPage,
     /// The newest changed page of a cursor is not written when there are several.

@@ -18,6 +18,7 @@ use crate::env::{BoxFuture, Clock, Random};
 use crate::error::{Error, Result};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::metadata::{Expected, Version};
+use crate::mutant::{active, Mutant};
 use crate::record::binding::MAX_TEXT_BYTES;
 use crate::record::{Binding, BindingState, Key};
 use crate::types::{Incarnation, Offset, Profile, Projection, SpanBits, StorageClass, StreamId, VirtualLedger};
@@ -273,7 +274,12 @@ impl Bindings {
         let used_up = || Error::Internal {
             what: format!("the incarnations or ledger ids of {} are used up", request.name),
         };
+        let former = before.as_ref().map(|(old, _)| old.projection.first);
+        let reused = former.filter(|_| active(Mutant::ReuseLedgerIds));
         let (incarnation, highest, expected) = match before {
+            Some((_, version)) if active(Mutant::ForgetTombstone) => {
+                (Incarnation::new(1), 0, Expected::Version(version))
+            }
             Some((old, version)) => (
                 old.incarnation.next().ok_or_else(used_up)?,
                 old.highest_ledger,
@@ -291,7 +297,7 @@ impl Bindings {
             // 0 stands for "none".
             stream: StreamId::new(self.random.next_u128().max(1)),
             projection: Projection {
-                first: granted.max(above),
+                first: reused.unwrap_or_else(|| granted.max(above)),
                 span_bits: SpanBits::DEFAULT,
             },
             highest_ledger: highest,
@@ -308,7 +314,10 @@ impl Bindings {
 
     async fn check_active(&self, binding: &Binding, steps: &dyn StreamSteps) -> Result<()> {
         if steps.end(binding.stream).await?.is_none() {
-            return Err(headless(binding));
+            match active(Mutant::HeadlessIsEmpty) {
+                true => steps.create(binding.clone()).await?,
+                false => return Err(headless(binding)),
+            }
         }
         if self.registry.ensure(&binding.name, binding.incarnation).await? == Ensured::Written {
             tracing::warn!(

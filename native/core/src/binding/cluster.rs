@@ -54,7 +54,11 @@ pub async fn claim(env: &Env, store: Arc<dyn MetadataStore>, claim: &Claim<'_>) 
         // 0 stands for "none".
         None => truth.random.next_u128() | 1,
     };
-    let reached = known.map_or(0, |known| known.epoch);
+    // Agreed with the record: a start that was noted as pending and raised it was reached, whatever the directory says.
+    let reached = match &record {
+        Some((record, _)) => record.journal_epoch,
+        None => known.map_or(0, |known| known.epoch),
+    };
     let cluster = claim.cluster.to_owned();
     DirectoryId {
         cluster: cluster.clone(),

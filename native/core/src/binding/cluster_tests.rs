@@ -243,6 +243,30 @@ fn a_crash_at_any_step_of_a_start_is_not_taken_for_an_older_copy() {
 }
 
 #[test]
+fn a_start_that_fails_behind_one_that_crashed_is_not_taken_for_an_older_copy() {
+    let start = Start::new();
+    start.start("d").unwrap();
+    let faults = start.world.broker.faults();
+    // The second start raises the record and dies before it notes so.
+    faults.next(Fault::LoseAnswer);
+    faults.halt_after(Some(1));
+    let directory = start.path("d");
+    let wanted = Claim {
+        directory: &directory,
+        cluster: "c",
+        holder: "broker-1",
+        accept_older_copy: false,
+    };
+    let crashed = claim(&start.env(), start.store(), &wanted).now_or_never();
+    assert!(crashed.is_none(), "the start was to stop half-way");
+    faults.halt_after(None);
+    // The third cannot raise it.
+    faults.next(Fault::Refuse);
+    assert_eq!(start.start("d").unwrap_err().code(), ErrorCode::Unavailable);
+    assert_eq!(start.start("d").unwrap().epoch, 3);
+}
+
+#[test]
 fn l06_a_lost_or_late_answer_of_the_claim_is_settled() {
     for fault in [Fault::LoseAnswer, Fault::Late] {
         let start = Start::new();

@@ -52,7 +52,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub(super) fn new(broker: Arc<dyn BrokerStore>, clock: Arc<dyn Clock>) -> Self {
+    /// The registry in a broker's store.
+    pub fn new(broker: Arc<dyn BrokerStore>, clock: Arc<dyn Clock>) -> Self {
         Registry { broker, clock }
     }
 

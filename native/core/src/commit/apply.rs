@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::tail::fenced;
 use super::{Commit, HeadChange, StreamHead, Tail, RING};
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::types::{CommitId, CommitVersion, Incarnation, Offset, OwnerEpoch, StreamId};
 
 /// How many commits leave a full ring at once: one commit page.
@@ -168,7 +169,7 @@ impl HeadChange {
             };
         };
         let own = |epoch: OwnerEpoch| {
-            if epoch == head.owner_epoch {
+            if epoch == head.owner_epoch || active(Mutant::ChangeOfOldEpoch) {
                 Ok(())
             } else {
                 Err(fenced(stream, head.owner_epoch))
@@ -199,6 +200,9 @@ impl HeadChange {
                     return Ok(Changed::Nothing);
                 }
                 next.trim = *before;
+                if active(Mutant::TrimTooFar) && next.trim < head.end {
+                    next.trim = Offset::new(before.get() + 1);
+                }
                 next.trimmed_bytes = match *before == head.end {
                     true => head.total_bytes,
                     false => (*trimmed_bytes).clamp(head.trimmed_bytes, head.total_bytes),

@@ -1,6 +1,7 @@
 //! The part of a head that decides on appends.
 
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// A few words of a head, cheap to copy: a log runs ahead of the published head on its own copy while it builds a group.
@@ -20,7 +21,7 @@ impl Tail {
     /// Whether an owner of `epoch` may append at `offset`. Fenced before terminated before out of order: an old owner learns that
     /// it is one. A gap is `Suspended`, because it only arises behind a refused append; an offset below the end is a defect.
     pub fn check(&self, epoch: OwnerEpoch, offset: Offset) -> Result<()> {
-        if epoch != self.epoch {
+        if epoch != self.epoch && !active(Mutant::AppendOfOldEpoch) {
             return Err(fenced(self.stream, self.epoch));
         }
         if self.terminated {

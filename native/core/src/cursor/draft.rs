@@ -9,6 +9,7 @@ use super::pages;
 use super::types::{AckPage, CursorUpdate};
 use crate::env::Random;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::record::{CursorRoot, Key, Record};
 use crate::types::{OwnerEpoch, StreamId};
 
@@ -105,6 +106,9 @@ impl Draft {
                 what: "a cursor draft without an update".into(),
             });
         };
+        if active(Mutant::DropDirtyPage) && self.changed.len() > 1 {
+            self.changed.pop_last();
+        }
         let mut parts = Vec::new();
         for page in self.changed.values() {
             let before = self.names.page(page.page_no);

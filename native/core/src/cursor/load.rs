@@ -11,6 +11,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, MetadataStore, Verdict, Version, Versioned, Write};
+use crate::mutant::{active, Mutant};
 use crate::record::{CursorIndex, CursorPage, CursorRoot, Key, PageName, Record, RecordType};
 use crate::types::{OwnerEpoch, StreamId};
 
@@ -70,7 +71,7 @@ pub(super) async fn claim(
                     by_epoch: root.owner_epoch,
                 });
             }
-            if root.owner_epoch == epoch {
+            if root.owner_epoch == epoch || active(Mutant::LeaveCursorEpoch) {
                 claimed.push((root, stored.version));
                 continue;
             }

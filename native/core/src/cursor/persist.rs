@@ -8,9 +8,11 @@ use super::load::{self, Known, Stored};
 use super::names::{index_key, page_key};
 use super::types::CursorUpdate;
 use super::{answer, Cursors};
+use crate::commit::StreamHead;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
-use crate::metadata::{Expected, Verdict, Write};
+use crate::metadata::{Expected, Verdict, Version, Write};
+use crate::mutant::{active, Mutant};
 use crate::record::{Key, Record};
 use crate::types::OwnerEpoch;
 
@@ -25,6 +27,14 @@ enum Committed {
     Nothing,
     /// The root is not the one that was built on.
     Lost,
+}
+
+/// What [`Mutant::PersistUnwritten`] leaves out.
+fn only_moves(update: &CursorUpdate) -> bool {
+    !update.create
+        && update.pages.is_empty()
+        && update.position_properties.is_none()
+        && update.cursor_properties.is_none()
 }
 
 impl Cursors {
@@ -67,7 +77,8 @@ impl Cursors {
             let version = before.as_ref().map(|stored| stored.version);
             let bytes = before.as_ref().map_or(0, |stored| stored.names.bytes());
             let unchanged = before.map_or(Known::Absent, Known::At);
-            let committed = match changes {
+            let unwritten = active(Mutant::PersistUnwritten) && judged.iter().all(|(update, ..)| only_moves(update));
+            let committed = match changes && !unwritten {
                 true => {
                     self.commit(draft, version.map_or(Expected::Absent, Expected::Version), bytes)
                         .await
@@ -137,6 +148,37 @@ impl Cursors {
         }
     }
 
+    /// A root that was just created has no version that a newer owner's claim would have moved, so the stored head decides: seen
+    /// in our epoch after the creation, it is claimed after that, and its claim finds the root. Otherwise the root is taken back.
+    async fn confirm(&self, name: &str, root: Key, version: Version, parts: Vec<Key>) -> Result<()> {
+        let key = Key::stream_head(self.stream);
+        let head = match self.store.get(key.clone()).await {
+            Ok(Some(stored)) => StreamHead::decode(&key, &stored.value),
+            Ok(None) => return Ok(()),
+            Err(error) => Err(error),
+        };
+        match head {
+            Ok(head) if head.owner_epoch <= self.epoch => Ok(()),
+            Ok(head) => {
+                let withdraw = Write {
+                    key: root,
+                    expected: Expected::Version(version),
+                    value: None,
+                };
+                let withdrawn = write_settled(&*self.store, &*self.env.clock, vec![withdraw])
+                    .await
+                    .pop();
+                if let Some(Verdict::Applied(_)) = withdrawn {
+                    self.reclaim(parts);
+                }
+                Err(self.fenced(name, head.owner_epoch))
+            }
+            Err(error) => Err(Error::Unknown {
+                what: format!("creation of cursor {name} of stream {}: {error}", self.stream),
+            }),
+        }
+    }
+
     /// Pages and index records first, then the root: its conditional update is the commit.
     async fn commit(&self, draft: Draft, expected: Expected, before_bytes: u64) -> Result<Committed> {
         let Change {
@@ -153,6 +195,10 @@ impl Cursors {
         let bytes = names.bytes();
         self.held.check(before_bytes, bytes, &root.name, self.stream)?;
         let new_parts: Vec<Key> = parts.iter().map(|(key, _)| key.clone()).collect();
+        let (parts, late) = match active(Mutant::RootBeforePages) {
+            true => (Vec::new(), parts),
+            false => (parts, Vec::new()),
+        };
         if let Err(error) = self.write_parts(parts).await {
             self.reclaim(new_parts);
             return Err(error);
@@ -162,6 +208,10 @@ impl Cursors {
             .pop();
         match verdict {
             Some(Verdict::Applied(version)) => {
+                self.write_parts(late).await?;
+                if expected == Expected::Absent {
+                    self.confirm(&root.name, root.key()?, version, new_parts).await?;
+                }
                 self.reclaim(replaced);
                 self.held.replace(before_bytes, bytes);
                 Ok(Committed::At(Box::new(Stored::new(root, version, names))))

@@ -13,6 +13,7 @@ use super::reclaim::Reclaim;
 use super::stats::Counters;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 
 /// When a checkpoint is due.
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +122,9 @@ impl Checkpoints {
         let (state, counters, clock) = (shared.state.clone(), shared.counters.clone(), env.clock.clone());
         let reclaim = self.reclaim.clone();
         env.spawner.run_blocking(Box::new(move || {
+            if active(Mutant::RemoveBeforeFlush) {
+                reclaim.run(&counters);
+            }
             let done = state.write_frozen();
             match &done {
                 Ok(()) => {

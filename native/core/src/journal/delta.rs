@@ -76,6 +76,9 @@ pub fn decode(bytes: &[u8]) -> Option<HeadChange> {
         },
         CLAIM => {
             let rest = input.0.len();
+            if rest > MAX_OWNER {
+                return None;
+            }
             HeadChange::Claim {
                 owner: std::str::from_utf8(input.take(rest)?).ok()?.to_owned(),
             }
@@ -160,6 +163,15 @@ mod tests {
         let name = "é".repeat(MAX_OWNER);
         assert_eq!(cut(&name).len(), MAX_OWNER);
         assert_eq!(cut(&format!("x{name}")).len(), MAX_OWNER - 1);
+    }
+
+    #[test]
+    fn an_over_long_owner_is_refused_as_it_was_never_written() {
+        let longest = encode(&HeadChange::Claim {
+            owner: "o".repeat(MAX_OWNER),
+        });
+        assert!(decode(&longest).is_some());
+        assert_eq!(decode(&[&longest[..], b"o"].concat()), None);
     }
 
     proptest! {

@@ -24,6 +24,7 @@ use super::state::{StateTable, Update};
 use super::stats::Counters;
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::types::CommitId;
 
 /// What the lane shares with the journal's handles.
@@ -138,7 +139,7 @@ impl Lane {
     async fn idle(&mut self) {
         let shared = self.shared.clone();
         let filled = std::pin::pin!(shared.queue.filled());
-        if !self.marker_due || shared.poison.get().is_some() {
+        if !self.marker_due || shared.poison.get().is_some() || active(Mutant::ForgetIdleMarker) {
             return filled.await;
         }
         let pause = self.env.clock.sleep(self.tuning.marker_delay);
@@ -231,6 +232,9 @@ impl Lane {
         let cells: HashMap<_, _> = streams.into_iter().zip(cells).collect();
         Counters::add(&self.shared.counters.answered, answers.len() as u64);
         answers.give(&cells, &self.shared.state);
+        if active(Mutant::AnswerBeforeSync) {
+            drop(self.roll.current().file.sync_data());
+        }
         self.marker_due = true;
         self.roll.prepare(&self.env, self.position.offset);
     }
@@ -240,7 +244,15 @@ impl Lane {
         let Current { file, .. } = self.roll.current();
         let at = self.position.offset;
         let written = file.write_all_at(&self.buffer, at).map_err(|e| ("write", e));
-        let done = written.and_then(|()| file.sync_data().map_err(|e| ("sync", e)));
+        let sync = || match active(Mutant::SkipFrameSync) || active(Mutant::AnswerBeforeSync) {
+            true => Ok(()),
+            false => file.sync_data(),
+        };
+        let sync = || match sync() {
+            Err(_) if active(Mutant::RetryFailedSync) => sync(),
+            done => done,
+        };
+        let done = written.and_then(|()| sync().map_err(|e| ("sync", e)));
         if let Err((op, reason)) = done {
             self.poison_io(op, reason);
             return None;
@@ -307,7 +319,7 @@ impl Lane {
     }
 
     async fn close(&mut self) -> Result<()> {
-        if self.marker_due && self.shared.poison.get().is_none() {
+        if self.marker_due && self.shared.poison.get().is_none() && !active(Mutant::ForgetIdleMarker) {
             self.marker().await;
         }
         let done = match self.shared.poison.get() {

@@ -14,6 +14,8 @@ mod backend;
 mod checkpoint;
 mod delta;
 pub mod frame;
+#[cfg(any(test, feature = "sim"))]
+pub mod fuzzing;
 mod group;
 mod inspect;
 mod lane;
@@ -46,6 +48,8 @@ pub use apply::commit_of;
 pub use backend::ModelBackend;
 pub use backend::{BackendBatch, StateBackend};
 pub use delta::decode as decode_change;
+#[cfg(any(test, feature = "sim"))]
+pub use delta::encode as encode_change;
 pub use group::MAX_VALUE;
 pub use inspect::Checkpoint;
 pub use layout::{Damage, Position};

@@ -14,6 +14,7 @@ use super::segment::{Retired, Segments};
 use super::state::StateTable;
 use super::stats::Counters;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::record::{Key, Record, StreamProperties};
 use crate::types::{Offset, StreamId};
 
@@ -120,7 +121,10 @@ impl Reclaim {
     }
 
     fn remove_dead(&self, counters: &Counters) -> Result<()> {
-        let before = self.state.checkpoint_position().segment;
+        let before = match active(Mutant::RemoveBeforeFlush) {
+            true => self.state.position().segment,
+            false => self.state.checkpoint_position().segment,
+        };
         let keep = self.segments.free_bytes().unwrap_or(0) >= self.reserve;
         if !keep {
             self.segments.give_back()?;
@@ -151,7 +155,10 @@ impl Reclaim {
 
     /// Whoever needs a segment; `None` for a dead one.
     fn holder(&self, sequence: u64, pins: &mut BTreeMap<u64, (StreamId, Offset)>) -> Result<Option<Holder>> {
-        if sequence >= self.state.checkpoint_position().segment {
+        if active(Mutant::RemovePinnedSegment) {
+            return Ok(None);
+        }
+        if sequence >= self.state.checkpoint_position().segment && !active(Mutant::RemoveBeforeFlush) {
             return Ok(Some(Holder::Checkpoint));
         }
         // What damage named may be wanted for a rescue, and tells about everything behind it.

@@ -26,6 +26,7 @@ use super::state::StateTable;
 use crate::commit::HeadChange;
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
+use crate::mutant::{active, Mutant};
 use crate::record::Key;
 use crate::types::StreamId;
 
@@ -83,7 +84,9 @@ fn needed(segments: &Segments, first: u64) -> Result<Vec<u64>> {
         .into_iter()
         .filter(|sequence| *sequence >= first)
         .collect();
-    let missing = (first..)
+    // The position comes from a file: it may be any number.
+    let wanted = (0..).map(|ahead| first.saturating_add(ahead));
+    let missing = wanted
         .zip(&found)
         .find(|(wanted, found)| wanted != *found)
         .map(|(wanted, _)| wanted);
@@ -145,17 +148,24 @@ impl Replay<'_> {
         loop {
             let wanted = self.position.sequence;
             let found = match scan.at(self.index, self.position.offset)? {
-                Found::Frame(frame) if frame.header.sequence == wanted => Some(frame),
+                Found::Frame(frame) if frame.header.sequence == wanted || active(Mutant::AcceptStaleFrame) => {
+                    Some(frame)
+                }
                 _ => None,
             };
             if let Some(frame) = &found {
                 let bytes = scan.bytes(self.index, self.position.offset, frame)?;
-                if frame.body_is_intact(&bytes) {
+                let mut unproven = || Ok::<_, Error>(scan.later(self.index, self.position.offset, wanted)?.is_none());
+                if active(Mutant::DropUnprovenFrame) && unproven()? {
+                    return Ok(());
+                }
+                if frame.body_is_intact(&bytes) || active(Mutant::TrustUnverifiedFrame) {
                     self.accept(scan, frame, bytes);
                     continue;
                 }
             }
-            let Some(later) = scan.later(self.index, self.position.offset, wanted)? else {
+            let later = scan.later(self.index, self.position.offset, wanted)?;
+            let Some(later) = later.filter(|_| !active(Mutant::DamageIsTornTail)) else {
                 return Ok(());
             };
             match found {
@@ -254,7 +264,7 @@ impl Replay<'_> {
                     .head(*stream)
                     .and_then(Option::as_ref)
                     .ok_or("a commit onto a stream without a head")?;
-                if head.version.next() != Some(*makes) {
+                if head.version.next() != Some(*makes) && !active(Mutant::ReplayOntoWrongVersion) {
                     return Err(format!(
                         "a commit that makes version {makes} onto version {}",
                         head.version
@@ -274,6 +284,14 @@ impl Replay<'_> {
             Descriptor::Change { stream, makes } => {
                 self.load(applied, *stream)?;
                 let change = delta::decode(part).ok_or("a head change that makes no sense")?;
+                let lost = match change {
+                    HeadChange::Delete { .. } => active(Mutant::LoseDeleteOnReplay),
+                    HeadChange::Terminate { .. } => active(Mutant::LoseTerminateOnReplay),
+                    _ => false,
+                };
+                if lost {
+                    return Ok(());
+                }
                 applied.change(*stream, &change, *makes).map_err(|e| e.to_string())
             }
             Descriptor::Write {
@@ -311,7 +329,7 @@ impl Replay<'_> {
                 .map(|found| found.version),
         };
         let show = |version: Option<Version>| version.map_or("none".to_owned(), |version| version.0.to_string());
-        match found == onto {
+        match found == onto || active(Mutant::ReplayOntoWrongVersion) {
             true => Ok(()),
             false => Err(format!(
                 "a write of key {key} onto version {}, the key has {}",
@@ -391,7 +409,7 @@ impl Replay<'_> {
     }
 
     fn secure_last(&self) -> Result<()> {
-        let Some(last) = &self.last else {
+        let Some(last) = self.last.as_ref().filter(|_| !active(Mutant::SkipTailRewrite)) else {
             return Ok(());
         };
         let place = || self.segments.place(last.sequence, last.position);

@@ -11,6 +11,7 @@ use super::frame::{self, Fault, Frame, BLOCK};
 use super::segment::{Pin, SegmentHeader, Segments, HEADER_BYTES};
 use crate::env::DiskFile;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 
 /// Bytes read at once while looking ahead.
 const WINDOW: usize = 1 << 20;
@@ -101,9 +102,9 @@ impl Scan {
             read(&self.segments, open, &mut bytes, position)?;
         }
         match Frame::decode(&bytes) {
-            Ok(frame) if frame.header.segment == open.sequence => {
+            Ok(frame) if frame.header.segment == open.sequence || active(Mutant::AcceptStaleFrame) => {
                 let run = *open.run.get_or_insert(frame.header.run);
-                Ok(if run == frame.header.run {
+                Ok(if run == frame.header.run || active(Mutant::AcceptStaleFrame) {
                     Found::Frame(Box::new(frame))
                 } else {
                     Found::Nothing
@@ -160,7 +161,9 @@ impl Scan {
             let candidates: Vec<u64> = window
                 .chunks_exact(BLOCK)
                 .zip((position..).step_by(BLOCK))
-                .filter(|(block, _)| frame::sizes(block, u64::MAX) != Err(Fault::NotAFrame))
+                // An entry may imitate the beginning of a frame, with lengths that would make each such block read to the end of
+                // the segment; it cannot know the run.
+                .filter(|(block, _)| frame::writer(block).is_some_and(|by| is_of(open, by)))
                 .map(|(_, at)| at)
                 .collect();
             for at in candidates {
@@ -205,6 +208,8 @@ impl Scan {
             return Ok(behind);
         };
         let mut window = Vec::new();
+        // Whole frames do not overlap. Blocks that only imitate some would be read to the end of the segment, each.
+        let mut budget = open.length.saturating_mul(2);
         let (mut position, mut skip_to) = (from, from);
         while position < open.length {
             let left = usize::try_from(open.length.saturating_sub(position))
@@ -216,7 +221,7 @@ impl Scan {
                 if at < skip_to || ZEROS.get(..block.len()) == Some(block) {
                     continue;
                 }
-                match self.former_frame(open, block, at)? {
+                match self.former_frame(open, block, at, &mut budget)? {
                     Some(bytes) => {
                         behind.reused = true;
                         skip_to = at.saturating_add(bytes);
@@ -229,11 +234,12 @@ impl Scan {
         Ok(behind)
     }
 
-    /// Bytes of the whole frame of a former segment that begins with `block`, if one does.
-    fn former_frame(&self, open: &Open, block: &[u8], at: u64) -> Result<Option<u64>> {
-        let Ok(sizes) = frame::sizes(block, open.length.saturating_sub(at)) else {
+    /// Bytes of the whole frame of a former segment that begins with `block`, if one does and `budget` allows to read it.
+    fn former_frame(&self, open: &Open, block: &[u8], at: u64, budget: &mut u64) -> Result<Option<u64>> {
+        let Ok(sizes) = frame::sizes(block, open.length.saturating_sub(at).min(*budget)) else {
             return Ok(None);
         };
+        *budget = budget.saturating_sub(sizes.total as u64);
         let mut bytes = vec![0; sizes.total];
         read(&self.segments, open, &mut bytes, at)?;
         Ok(Frame::decode(&bytes)
@@ -241,6 +247,11 @@ impl Scan {
             .filter(|frame| frame.header.segment < open.sequence && frame.body_is_intact(&bytes))
             .map(|frame| frame.total_bytes as u64))
     }
+}
+
+/// Whether a frame of this segment sequence and run can be one of the segment.
+fn is_of(open: &Open, (segment, run): (u64, u64)) -> bool {
+    segment == open.sequence && open.run.is_none_or(|own| own == run)
 }
 
 fn open(segments: &Arc<Segments>, sequence: u64, directory_id: u128) -> Result<Open> {

@@ -18,6 +18,7 @@ use super::layout::{self, Damage, Meta, Position};
 use crate::commit::{HeadCell, StreamHead};
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
+use crate::mutant::{active, Mutant};
 use crate::record::{Key, Record, RecordType};
 use crate::types::{Incarnation, Offset, StreamId};
 
@@ -447,7 +448,10 @@ impl StateTable {
         );
         let meta = layout::meta_value(&Meta {
             directory_id: self.directory_id,
-            position,
+            position: match active(Mutant::ReplayOntoWrongVersion) {
+                true => self.checkpoint_position(),
+                false => position,
+            },
         });
         batch.push((Bytes::from_static(layout::META), Some(meta)));
         self.backend.write(batch)?;

@@ -16,6 +16,7 @@ use crate::cache::{Account, StreamTail};
 use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
 use crate::env::BoxFuture;
 use crate::error::{Error, Result};
+use crate::mutant::{active, Mutant};
 use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// The writing side of one open stream. Only handles of one owner epoch share it.
@@ -158,12 +159,16 @@ impl Appender {
                 reason,
             });
         }
+        let behind = tail.next;
         tail.next = self
             .cell
             .with(|head| head.map(|head| head.end))
             .ok_or_else(|| Error::NotFound {
                 what: format!("stream {}", self.stream),
             })?;
+        if active(Mutant::ResumeBehindGap) {
+            tail.next = behind;
+        }
         tail.refusing = None;
         Ok(())
     }

@@ -385,6 +385,16 @@ impl Image {
         self.crash_in.is_some_and(|at| self.mutations >= at)
     }
 
+    fn create(&mut self, path: &Path) -> usize {
+        let inode = self.inodes.len();
+        self.inodes.push(Inode {
+            name: path.to_owned(),
+            ..Inode::default()
+        });
+        self.names.insert(path.to_owned(), inode);
+        inode
+    }
+
     /// Counts an operation; the error it has to answer.
     fn enter(&mut self, operation: Operation, path: &Path) -> io::Result<()> {
         if self.crashed() {
@@ -443,15 +453,7 @@ impl Disk for SimDisk {
         let inode = match (image.names.get(path).copied(), mode) {
             (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
             (Some(inode), _) => inode,
-            (None, OpenMode::CreateNew) => {
-                let inode = image.inodes.len();
-                image.inodes.push(Inode {
-                    name: path.to_owned(),
-                    ..Inode::default()
-                });
-                image.names.insert(path.to_owned(), inode);
-                inode
-            }
+            (None, OpenMode::CreateNew) => image.create(path),
             (None, _) => return Err(io::ErrorKind::NotFound.into()),
         };
         Ok(Arc::new(SimFile {
@@ -511,7 +513,12 @@ impl Disk for SimDisk {
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        let taken = self.0.lock().locks.insert(path.to_owned());
+        let mut image = self.0.lock();
+        image.enter(Operation::Open, path)?;
+        if !image.names.contains_key(path) {
+            image.create(path);
+        }
+        let taken = image.locks.insert(path.to_owned());
         Ok(taken.then(|| {
             Box::new(Lock {
                 disk: self.clone(),

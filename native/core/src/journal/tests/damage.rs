@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::support::*;
 use crate::commit::{HeadChange, Log, ReadTarget};
 use crate::env::Disk;
 use crate::error::{Error, ErrorCode};
 use crate::journal::frame::Frame;
+use crate::journal::layout::{meta_of, meta_value, META};
 use crate::journal::segment::{Segments, HEADER_BYTES};
 use crate::journal::{Found, Journal, ModelBackend, Scan, StateBackend};
 use crate::metadata::Expected;
@@ -430,4 +433,19 @@ fn replay_onto_a_wrong_version_is_corrupt_for_that_stream_only() {
     let error = refused(world, &journal, 1);
     assert!(error.to_string().contains("onto version"), "{error}");
     works(world, &journal, 2, 6);
+}
+
+#[test]
+fn l17_a_checkpoint_that_names_the_last_segment_of_all_is_refused_and_nothing_panics() {
+    let mut world = World::new(77);
+    let journal = world.open();
+    world.create(&journal, stream(1));
+    world.executor.run(journal.close()).unwrap();
+    drop(journal);
+    let stored = world.backend.get(META).unwrap().unwrap();
+    let mut meta = meta_of(&stored, "here").unwrap();
+    meta.position.segment = u64::MAX;
+    let batch = vec![(Bytes::from_static(META), Some(meta_value(&meta)))];
+    world.backend.write(batch).unwrap();
+    assert_eq!(world.try_open().err().unwrap().code(), ErrorCode::Corrupt);
 }

@@ -5,6 +5,7 @@ use super::Wal;
 use crate::commit::Commit;
 use crate::error::{Error, Result};
 use crate::metadata::{Expected, MetadataStore, Verdict, Write};
+use crate::mutant::{active, Mutant};
 use crate::record::{CommitPage, Record};
 use crate::wal::WalSlice;
 
@@ -53,7 +54,7 @@ pub(super) async fn write_slices(wal: &dyn Wal, drafts: Vec<Draft>) -> Vec<Attem
 pub(super) async fn write_pages(store: &dyn MetadataStore, attempts: Vec<Attempt>) -> Vec<Attempt> {
     let mut ready = Vec::new();
     for attempt in attempts {
-        let Some(fold) = &attempt.fold else {
+        let Some(fold) = attempt.fold.as_ref().filter(|_| !active(Mutant::SkipCommitPage)) else {
             ready.push(attempt);
             continue;
         };

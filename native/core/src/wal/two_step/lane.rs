@@ -14,6 +14,7 @@ use crate::commit::{Append, AppendOutcome, Changed, Commit, HeadCell, HeadChange
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::metadata::{MetadataStore, Verdict, Version, Versioned, Write};
+use crate::mutant::{active, Mutant};
 use crate::record::{Key, Record};
 use crate::types::{CommitId, StreamId};
 use crate::wal::{SliceDescriptor, WalSlice};
@@ -330,6 +331,10 @@ impl Lane {
                     break;
                 }
             };
+            let mut append = append;
+            if active(Mutant::RetryUnknownAsNew) {
+                append.offset = tail.map_or(append.offset, |tail| tail.end.max(append.offset));
+            }
             let verdict = match &mut tail {
                 Some(tail) => tail.take(append.epoch, append.offset),
                 None => Err(Error::NotFound {
@@ -426,9 +431,30 @@ impl Lane {
                         Err(_) => self.suspend(attempt, write),
                     }
                 }
+                Some(Verdict::Unknown(error)) if active(Mutant::LostMeansNotCommitted) => attempt.refused(error),
+                Some(Verdict::Unknown(_)) if active(Mutant::LostMeansCommitted) => {
+                    match self.lines.get(&attempt.stream).map(|line| line.cell.clone()) {
+                        Some(cell) => attempt.done(&cell),
+                        None => attempt.unknown(),
+                    }
+                }
+                Some(Verdict::Unknown(_)) if active(Mutant::RetryUnknownAsNew) => self.retry_as_new(attempt),
                 Some(Verdict::Unknown(_)) | None => self.suspend(attempt, write),
             }
         }
+    }
+
+    /// What [`Mutant::RetryUnknownAsNew`] does.
+    fn retry_as_new(&mut self, attempt: Attempt) {
+        let Some(line) = self.lines.get_mut(&attempt.stream) else {
+            return attempt.unknown();
+        };
+        let again: Vec<Queued> = match attempt.cause {
+            Cause::Appends { appends, .. } => appends.into_iter().map(Queued::Append).collect(),
+            Cause::Change(queued) => vec![Queued::Change(queued)],
+        };
+        again.into_iter().rev().for_each(|queued| line.queue.push_front(queued));
+        self.load(attempt.stream);
     }
 
     /// The answer was lost: the stream waits, a task of its own finds out.
