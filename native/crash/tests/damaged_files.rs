@@ -1,6 +1,12 @@
 //! Damage in the files around the journal's frames, on a real disk: whatever byte is flipped, an engine serves what was stored, or
 //! refuses with an error that says what is damaged and where. Frames byte by byte are the journal's own tests.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that is not as it should be"
+)]
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

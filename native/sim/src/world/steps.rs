@@ -687,8 +687,10 @@ impl World {
         self.settle("before a head is taken away", |op| {
             op.topic == topic && !matches!(op.ask, Ask::Read { .. })
         })?;
-        // Whether it happens or not is not judged: a crash may come in between.
-        self.topics[topic].maybe_gone = true;
+        // A crash in the middle would leave it open whether there is a head.
+        if self.armed.is_some() {
+            return Ok(());
+        }
         let journal = engine.journal();
         let gone = self.drive(
             "a head is taken away",
@@ -697,7 +699,6 @@ impl World {
         if gone.is_ok() {
             let known = &mut self.topics[topic];
             known.presence = Presence::Headless;
-            known.maybe_gone = false;
             known.handle = None;
             known.old.clear();
             self.open(topic, true, 0)?;
