@@ -2,11 +2,11 @@
 //!
 //! Keeps: L6: a group that failed answers `Unknown` only to what its frame held; a refusal stays one.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
 
+use super::by_stream::ByStream;
 use super::state::{empty_cell, StateTable};
 use crate::commit::{AppendOutcome, AppendReply, HeadCell};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl Answers {
     }
 
     /// Answers all of them, in queue order. `cells` are the heads that the group changed; others come from `state`.
-    pub fn give(self, cells: &HashMap<StreamId, Arc<HeadCell>>, state: &StateTable) {
+    pub fn give(self, cells: &ByStream<Arc<HeadCell>>, state: &StateTable) {
         let cell = |stream: StreamId| match cells.get(&stream) {
             Some(cell) => Ok(cell.clone()),
             None => state.head(stream).map(|cell| cell.unwrap_or_else(empty_cell)),

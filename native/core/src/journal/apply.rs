@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::by_stream::ByStream;
 use super::frame::{Descriptor, Header, Placed};
 use super::state::Update;
 use crate::commit::{Changed, Commit, Fold, HeadChange, ReadTarget, StreamHead};
@@ -43,7 +44,7 @@ pub fn commit_of(descriptor: &Descriptor, placed: &Placed, header: &Header, fram
 /// Collects the update of one frame.
 #[derive(Default)]
 pub struct Applied {
-    heads: HashMap<StreamId, Option<StreamHead>>,
+    heads: ByStream<Option<StreamHead>>,
     order: Vec<StreamId>,
     written: HashMap<Key, Option<Version>>,
     update: Update,

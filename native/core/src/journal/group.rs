@@ -14,6 +14,7 @@ use futures::channel::oneshot;
 
 use super::answer::{fail, Answers, Failed, Failure, Held};
 use super::apply::{commit_of, Applied};
+use super::by_stream::ByStream;
 use super::delta;
 use super::frame::{self, Descriptor, Header, Part, Placed, Scope};
 use super::state::{StateTable, Update};
@@ -129,7 +130,7 @@ struct Intent {
 /// A group that is being filled.
 pub struct Group {
     limits: Limits,
-    heads: HashMap<StreamId, Pending>,
+    heads: ByStream<Pending>,
     keys: HashMap<Key, Option<Versioned>>,
     deltas: Vec<Delta>,
     held: Vec<Held>,
@@ -153,7 +154,7 @@ impl Group {
     pub fn new(limits: Limits, witnesses: usize, versions: u64) -> Group {
         Group {
             limits,
-            heads: HashMap::new(),
+            heads: ByStream::default(),
             keys: HashMap::new(),
             deltas: Vec::new(),
             held: Vec::new(),
@@ -187,8 +188,8 @@ impl Group {
 
     fn append(&mut self, state: &StateTable, append: Append) -> std::result::Result<(), Box<Work>> {
         let stream = append.stream;
-        let intent = match self.admit(state, &append) {
-            Ok(intent) => intent,
+        let (slice, intent) = match self.admit(state, &append) {
+            Ok(admitted) => admitted,
             Err(error) => {
                 self.held.push(Held::Refused {
                     reply: append.reply,
@@ -197,7 +198,6 @@ impl Group {
                 return Ok(());
             }
         };
-        let slice = self.heads.get(&stream).and_then(|pending| pending.slice);
         let table = if slice.is_some() { 0 } else { SLICE_ROW };
         let body = frame::entry_bytes(append.entry.len());
         if !self.fits(table, body) {
@@ -246,7 +246,8 @@ impl Group {
         Ok(())
     }
 
-    fn admit(&mut self, state: &StateTable, append: &Append) -> Result<Intent> {
+    /// The verdict on an append: the open slice of its stream, if there is one, and what a commit of it follows from.
+    fn admit(&mut self, state: &StateTable, append: &Append) -> Result<(Option<usize>, Intent)> {
         if let Some(error) = &self.limits.refuse_appends {
             return Err(error.clone());
         }
@@ -256,12 +257,13 @@ impl Group {
         let pending = self.pending(state, append.stream)?;
         pending.tail.ok_or_else(missing)?.check(append.epoch, append.offset)?;
         let head = pending.head.as_ref().ok_or_else(missing)?;
-        Ok(Intent {
+        let intent = Intent {
             incarnation: head.incarnation,
             epoch: head.owner_epoch,
             previous: head.last_commit,
             makes: head.version.next().unwrap_or(head.version),
-        })
+        };
+        Ok((pending.slice, intent))
     }
 
     fn change(
@@ -593,7 +595,7 @@ fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, 
 fn apply(
     deltas: &[(Descriptor, Part)],
     places: &[Placed],
-    heads: HashMap<StreamId, Pending>,
+    heads: ByStream<Pending>,
     header: &Header,
     frame_position: u64,
     applied: &mut Applied,

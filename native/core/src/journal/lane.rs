@@ -5,7 +5,7 @@
 //! with the first reason, for the life of the journal (L6); reads go on.
 //! Does not: take verdicts (`group`), choose segments to remove (`checkpoint`).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::future::{select, Either};
 
 use super::answer::Failure;
+use super::by_stream::ByStream;
 use super::checkpoint::Checkpoints;
 use super::frame::{self, Header, Scope};
 use super::group::{Group, Limits, Work};
@@ -197,7 +198,7 @@ impl Lane {
             next = self.backlog.pop_front();
         }
         if group.has_no_deltas() {
-            return group.into_answers().give(&HashMap::new(), &self.shared.state);
+            return group.into_answers().give(&ByStream::default(), &self.shared.state);
         }
         self.commit(group).await;
     }
@@ -229,7 +230,7 @@ impl Lane {
         let (update, answers) = sealed.split();
         let streams: Vec<_> = update.heads.iter().map(|(stream, _)| *stream).collect();
         let cells = self.shared.state.publish(update, position);
-        let cells: HashMap<_, _> = streams.into_iter().zip(cells).collect();
+        let cells: ByStream<_> = streams.into_iter().zip(cells).collect();
         Counters::add(&self.shared.counters.answered, answers.len() as u64);
         answers.give(&cells, &self.shared.state);
         if active(Mutant::AnswerBeforeSync) {

@@ -11,6 +11,7 @@
 mod answer;
 mod apply;
 mod backend;
+mod by_stream;
 mod checkpoint;
 mod delta;
 pub mod frame;

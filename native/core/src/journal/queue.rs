@@ -39,19 +39,17 @@ pub struct Queue {
 impl Queue {
     /// Puts one item at the end, or answers it if nobody will.
     pub fn push(&self, item: Item) {
-        let refused = {
-            let mut inner = self.inner.lock();
-            match inner.closed.clone() {
-                Some(reason) => Some((item, reason)),
-                None => {
-                    inner.items.push_back(item);
-                    None
-                }
-            }
-        };
-        match refused {
-            Some((item, reason)) => refuse(item, &reason),
-            None => self.filled.notify_one(),
+        let mut inner = self.inner.lock();
+        if let Some(reason) = inner.closed.clone() {
+            drop(inner);
+            return refuse(item, &reason);
+        }
+        // Whoever pushed the first of what waits has woken the lane, or is about to: it takes everything before it sleeps again.
+        let first = inner.items.is_empty();
+        inner.items.push_back(item);
+        drop(inner);
+        if first {
+            self.filled.notify_one();
         }
     }
 

@@ -6,13 +6,14 @@
 //! state of the backend is the sum of an exact prefix of the frames, because an overlay goes down in one batch with its position.
 //! Does not: judge a change (`group`), know files, or write by itself (`checkpoint`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::backend::{BackendBatch, StateBackend};
+use super::by_stream::ByStream;
 use super::frame::Scope;
 use super::layout::{self, Damage, Meta, Position};
 use crate::commit::{HeadCell, StreamHead};
@@ -38,7 +39,7 @@ pub struct Update {
 /// Heads and keys above the backend.
 #[derive(Default)]
 struct Overlay {
-    heads: HashMap<StreamId, Arc<HeadCell>>,
+    heads: ByStream<Arc<HeadCell>>,
     keys: BTreeMap<Key, Option<Versioned>>,
     uses: BTreeMap<(u64, StreamId), Option<Offset>>,
     damages: BTreeMap<Option<Scope>, Option<Damage>>,
@@ -54,7 +55,7 @@ struct Frozen {
 
 struct Inner {
     /// Every head that somebody holds, or that is newer than the backend.
-    cells: HashMap<StreamId, Weak<HeadCell>>,
+    cells: ByStream<Weak<HeadCell>>,
     current: Overlay,
     frozen: Option<Frozen>,
     damages: BTreeMap<Option<Scope>, Damage>,
@@ -123,7 +124,7 @@ impl StateTable {
         damages: BTreeMap<Option<Scope>, Damage>,
     ) -> StateTable {
         let inner = Inner {
-            cells: HashMap::new(),
+            cells: ByStream::default(),
             current: Overlay::default(),
             frozen: None,
             damages,

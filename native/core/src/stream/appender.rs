@@ -5,6 +5,7 @@
 //! Keeps: L4 (an offset is given out once, and again only after its attempt certainly failed), L6.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,15 +33,16 @@ pub(super) struct Appender {
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
     tail: ReentrantMutex<RefCell<Tail>>,
+    /// Attempts that are not settled. Rises under `tail`; falls without it after a commit, so that a group's replies do not meet
+    /// the next group's pushes at a lock.
+    pending: AtomicU64,
+    /// Attempts whose reply has not returned. Rises under `tail`.
+    unanswered: AtomicU64,
     all_answered: Notify,
 }
 
 struct Tail {
     next: Offset,
-    /// Attempts that are not settled.
-    pending: u64,
-    /// Attempts whose reply has not returned.
-    unanswered: u64,
     /// Why nothing is taken. The first reason stays until `resume`.
     refusing: Option<Error>,
     /// `refusing` is for ever: fenced, terminated, closed, or an outcome that nobody will find out.
@@ -65,8 +67,6 @@ impl Appender {
         let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
             next,
-            pending: 0,
-            unanswered: 0,
             refusing: None,
             for_good: false,
         }));
@@ -80,6 +80,8 @@ impl Appender {
             cached,
             marks,
             tail,
+            pending: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
             all_answered: Notify::new(),
         }
     }
@@ -119,8 +121,8 @@ impl Appender {
             tail.next = offset.checked_add(1).ok_or_else(|| Error::Invalid {
                 what: format!("stream {} has used up its offsets", self.stream),
             })?;
-            tail.pending += 1;
-            tail.unanswered += 1;
+            self.pending.fetch_add(1, Ordering::SeqCst);
+            self.unanswered.fetch_add(1, Ordering::SeqCst);
             offset
         };
         let appender = self.clone();
@@ -152,8 +154,9 @@ impl Appender {
         if tail.for_good {
             return Err(reason.clone());
         }
-        if tail.pending > 0 {
-            let reason = format!("{} appends are not settled yet; first failure: {reason}", tail.pending);
+        let pending = self.pending.load(Ordering::SeqCst);
+        if pending > 0 {
+            let reason = format!("{pending} appends are not settled yet; first failure: {reason}");
             return Err(Error::Suspended {
                 stream: self.stream,
                 reason,
@@ -205,7 +208,7 @@ impl Appender {
             loop {
                 let mut settled = std::pin::pin!(appender.all_answered.notified());
                 settled.as_mut().enable();
-                if appender.tail.lock().borrow().unanswered == 0 {
+                if appender.unanswered.load(Ordering::SeqCst) == 0 {
                     return;
                 }
                 settled.await;
@@ -220,10 +223,12 @@ impl Appender {
             // The cache comes first: whoever hears of the commit finds the entry there.
             self.cached.push(offset, entry);
             self.marks.committed(offset, bytes, append_millis);
+            self.pending.fetch_sub(1, Ordering::SeqCst);
+            return outcome;
         }
         let tail = self.tail.lock();
         let mut tail = tail.borrow_mut();
-        tail.pending = tail.pending.saturating_sub(1);
+        self.pending.fetch_sub(1, Ordering::SeqCst);
         match outcome {
             AppendOutcome::Committed { .. } => outcome,
             AppendOutcome::NotCommitted(error) => {
@@ -247,10 +252,7 @@ impl Appender {
 
     /// A reply has returned. Apart from settling: whoever hears of a failure may call `resume` inside the reply.
     fn answered(&self) {
-        let tail = self.tail.lock();
-        let mut tail = tail.borrow_mut();
-        tail.unanswered = tail.unanswered.saturating_sub(1);
-        if tail.unanswered == 0 {
+        if self.unanswered.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.all_answered.notify_waiters();
         }
     }

@@ -148,7 +148,7 @@ fn an_item_that_fits_into_no_frame_is_refused() {
     let (work, outcome) = append(1, 0, 300 << 10);
     assert!(takes(&mut group, &state, work));
     assert!(group.has_no_deltas());
-    group.into_answers().give(&HashMap::new(), &state);
+    group.into_answers().give(&ByStream::default(), &state);
     match block_on(outcome).unwrap() {
         AppendOutcome::NotCommitted(error) => assert_eq!(error.code(), ErrorCode::Invalid),
         other => panic!("{other:?}"),
@@ -177,7 +177,7 @@ fn l05_a_claim_fences_the_appends_behind_it_in_the_same_group() {
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 1);
     let (_, answers) = sealed.split();
-    answers.give(&HashMap::new(), &state);
+    answers.give(&ByStream::default(), &state);
     match block_on(outcome).unwrap() {
         AppendOutcome::NotCommitted(error) => assert_eq!(error.code(), ErrorCode::Fenced),
         other => panic!("{other:?}"),
@@ -258,7 +258,7 @@ fn verdicts_of_a_batch_see_the_writes_before_them_and_versions_rise_over_all_key
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 5);
     assert_eq!(sealed.versions(), 45);
-    sealed.split().1.give(&HashMap::new(), &state);
+    sealed.split().1.give(&ByStream::default(), &state);
     let verdicts = block_on(verdicts).unwrap();
     let shown: Vec<String> = verdicts
         .iter()
@@ -348,7 +348,7 @@ fn appends_are_refused_by_name_while_changes_and_writes_go_on() {
     ));
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 2);
-    sealed.split().1.give(&HashMap::new(), &state);
+    sealed.split().1.give(&ByStream::default(), &state);
     assert!(matches!(
         block_on(outcome).unwrap(),
         AppendOutcome::NotCommitted(Error::Unavailable { .. })
