@@ -125,7 +125,7 @@ impl<F: Fixture> World<F> {
             stream: STREAM,
             cell,
             log,
-            env: self.env.clone(),
+            env: Arc::new(self.env.clone()),
             caches,
             max_entry: MAX_ENTRY,
         }
