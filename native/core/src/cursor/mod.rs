@@ -48,7 +48,7 @@ use crate::types::{OwnerEpoch, StreamId};
 pub struct Cursors {
     stream: StreamId,
     epoch: OwnerEpoch,
-    env: Env,
+    env: Arc<Env>,
     cell: Arc<HeadCell>,
     store: Arc<dyn MetadataStore>,
     /// Where the head can be read anew; see [`Cursors::follow`].
@@ -59,7 +59,7 @@ pub struct Cursors {
 
 struct State {
     slots: BTreeMap<String, Slot>,
-    stopped: Option<Error>,
+    stopped: Option<Box<Error>>,
 }
 
 /// One cursor by name, existing or asked for.
@@ -86,7 +86,7 @@ impl Cursors {
     /// # Errors
     /// `Fenced` when a cursor belongs to a newer owner, `Corrupt` when one cannot be read.
     pub async fn claim(
-        env: Env,
+        env: Arc<Env>,
         store: Arc<dyn MetadataStore>,
         cell: Arc<HeadCell>,
         stream: StreamId,
@@ -140,7 +140,7 @@ impl Cursors {
 
     /// Refuses new requests with `reason` from now on. The first reason stays.
     pub fn stop(&self, reason: Error) {
-        self.state.lock().stopped.get_or_insert(reason);
+        self.state.lock().stopped.get_or_insert_with(|| Box::new(reason));
     }
 
     /// Resolves when no request is queued or in flight.
@@ -167,7 +167,7 @@ impl Cursors {
         {
             let mut state = self.state.lock();
             if let Some(reason) = &state.stopped {
-                return Box::pin(std::future::ready(Err(reason.clone())));
+                return Box::pin(std::future::ready(Err((**reason).clone())));
             }
             let slot = match state.slots.entry(name.to_owned()) {
                 Entry::Occupied(slot) => slot.into_mut(),

@@ -73,7 +73,7 @@ impl World {
 
     fn claim(&self, store: Arc<dyn MetadataStore>, epoch: OwnerEpoch) -> Result<(Arc<Cursors>, Vec<CursorState>)> {
         self.rt.block_on(Cursors::claim(
-            self.env.clone(),
+            Arc::new(self.env.clone()),
             store,
             self.cell.clone(),
             STREAM,
