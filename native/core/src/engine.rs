@@ -114,7 +114,7 @@ pub struct EngineState {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    env: Env,
+    env: Arc<Env>,
     /// Unique per run of the engine, so that no two claims look alike.
     owner: String,
     max_entry: u32,
@@ -231,7 +231,7 @@ impl Engine {
         let journal = open_journal(env.clone(), options).await?;
         Ok(Engine(Arc::new(Inner {
             bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
-            env,
+            env: Arc::new(env),
             owner,
             max_entry: config.max_entry,
             set_aside: budget.metadata.reserve(budget.metadata.limit()),
@@ -266,7 +266,12 @@ impl Engine {
         profile: Profile,
         handles: &mut Vec<WeakStream>,
     ) -> Result<OpenedLedger> {
-        let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), request.properties);
+        let steps = Steps::new(
+            (*self.0.env).clone(),
+            self.log(),
+            self.0.owner.clone(),
+            request.properties,
+        );
         let open = OpenBinding {
             name: &request.name,
             create: request.create_if_missing,
@@ -328,7 +333,7 @@ impl Engine {
     }
 
     async fn delete(&self, name: &str, handles: &mut Vec<WeakStream>) -> Result<()> {
-        let steps = Steps::new(self.0.env.clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
+        let steps = Steps::new((*self.0.env).clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
         let deleting = match self.0.bindings.begin_delete(name, &steps).await {
             Err(Error::NotFound { .. }) if self.0.bindings.withdraw(name).await? => return Ok(()),
             begun => begun?,

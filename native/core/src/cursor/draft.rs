@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::load::Found;
 use super::names::{index_key, name_of, page_key, Named, Names};
 use super::pages;
 use super::types::{AckPage, CursorUpdate};
@@ -20,6 +21,9 @@ pub(super) struct Draft {
     stream: StreamId,
     epoch: OwnerEpoch,
     root: Option<CursorRoot>,
+    /// Where the ack epochs of a new cursor start: past those of the ones of this name before it.
+    ack_epoch: u64,
+    creates: bool,
     names: Names,
     /// New contents by page number; they replace every named part of the page. Nothing acknowledged removes the page.
     changed: BTreeMap<u64, AckPage>,
@@ -30,6 +34,8 @@ pub(super) struct Draft {
 pub(super) struct Change {
     pub root: CursorRoot,
     pub names: Names,
+    /// There was no such cursor.
+    pub creates: bool,
     /// New versions of pages and index records, durable before the root.
     pub parts: Vec<(Key, Bytes)>,
     /// Versions that the new root no longer leads to.
@@ -37,12 +43,19 @@ pub(super) struct Change {
 }
 
 impl Draft {
-    pub fn of(stream: StreamId, epoch: OwnerEpoch, before: Option<(&CursorRoot, &Names)>) -> Draft {
+    pub fn of(stream: StreamId, epoch: OwnerEpoch, before: &Found) -> Draft {
+        let (root, names, ack_epoch) = match before {
+            Found::Nothing => (None, Names::default(), 0),
+            Found::Left(left) => (None, Names::default(), left.ack_epoch),
+            Found::Cursor(stored) => (Some(stored.root.clone()), stored.names.clone(), 0),
+        };
         Draft {
             stream,
             epoch,
-            root: before.map(|(root, _)| root.clone()),
-            names: before.map(|(_, names)| names.clone()).unwrap_or_default(),
+            creates: root.is_none(),
+            root,
+            ack_epoch,
+            names,
             changed: BTreeMap::new(),
             replaced: Vec::new(),
         }
@@ -66,13 +79,14 @@ impl Draft {
             stream: self.stream,
             name: update.name.clone(),
             owner_epoch: self.epoch,
-            ack_epoch: 0,
+            ack_epoch: self.ack_epoch,
             mark_delete_end: update.mark_delete_end,
             position_properties: BTreeMap::new(),
             cursor_properties: BTreeMap::new(),
             created_millis: now_millis,
             pages: Vec::new(),
             indexes: Vec::new(),
+            deleted: false,
         });
         root.mark_delete_end = update.mark_delete_end;
         if let Some(properties) = &update.position_properties {
@@ -152,6 +166,7 @@ impl Draft {
         Ok(Change {
             root,
             names: self.names,
+            creates: self.creates,
             parts,
             replaced,
         })

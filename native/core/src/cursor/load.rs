@@ -23,9 +23,48 @@ const MAX_TRIES: u32 = 8;
 /// What is known of a stored cursor.
 pub(super) enum Known {
     Absent,
+    /// There is no cursor; its key is taken nevertheless.
+    Left(Left),
     At(Box<Stored>),
     /// An outcome was lost: read before the next change.
     Unsure,
+}
+
+impl From<Found> for Known {
+    fn from(found: Found) -> Known {
+        match found {
+            Found::Nothing => Known::Absent,
+            Found::Left(left) => Known::Left(left),
+            Found::Cursor(stored) => Known::At(stored),
+        }
+    }
+}
+
+/// What an owner finds at the key of a cursor.
+pub(super) enum Found {
+    Nothing,
+    Left(Left),
+    Cursor(Box<Stored>),
+}
+
+impl Found {
+    /// Whose it is.
+    pub fn owner_epoch(&self) -> Option<OwnerEpoch> {
+        match self {
+            Found::Nothing => None,
+            Found::Left(left) => Some(left.owner_epoch),
+            Found::Cursor(stored) => Some(stored.root.owner_epoch),
+        }
+    }
+}
+
+/// What stands for no cursor: a tombstone; or a root of an older owner that came after this owner's claim, which means that its
+/// creation was never confirmed to anybody.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Left {
+    pub version: Version,
+    pub owner_epoch: OwnerEpoch,
+    pub ack_epoch: u64,
 }
 
 /// A stored cursor without its acks.
@@ -112,7 +151,7 @@ pub(super) async fn claim(
     let mut used: HashSet<Key> = HashSet::new();
     let mut known = HashMap::new();
     let mut states = Vec::new();
-    for (root, version) in claimed {
+    for (root, version) in claimed.into_iter().filter(|(root, _)| !root.deleted) {
         let mut find = |key: &Key| {
             used.insert(key.clone());
             found.get(key).cloned()
@@ -165,23 +204,28 @@ pub async fn read_all(store: &dyn MetadataStore, stream: StreamId) -> Result<Vec
     Ok(states)
 }
 
-/// One cursor without its acks; `None` when there is none.
-pub(super) async fn stored(store: &dyn MetadataStore, stream: StreamId, name: &str) -> Result<Option<Stored>> {
+/// One cursor without its acks, for the owner of `epoch`, who has claimed the stream.
+pub(super) async fn find(store: &dyn MetadataStore, stream: StreamId, name: &str, epoch: OwnerEpoch) -> Result<Found> {
     let key = Key::cursor_root(stream, name)?;
     let Some(there) = store.get(key.clone()).await? else {
-        return Ok(None);
+        return Ok(Found::Nothing);
     };
-    let read = read_stable(store, key, there, Depth::Names).await?;
-    Ok(read.map(|(root, version, indexes, _)| {
-        let names = Names::of(&root, indexes, |_| None);
-        Stored::new(root, version, names)
-    }))
+    Ok(match read_stable(store, key, there, Depth::Names, epoch).await? {
+        Read::Nothing => Found::Nothing,
+        Read::Left(left) => Found::Left(left),
+        Read::Root(root, version, indexes, _) => {
+            let names = Names::of(&root, indexes, |_| None);
+            Found::Cursor(Box::new(Stored::new(*root, version, names)))
+        }
+    })
 }
 
-/// One cursor; `None` when it was deleted meanwhile.
+/// One cursor; `None` when there is none, or none any more.
 async fn read_one(store: &dyn MetadataStore, key: Key, there: Versioned) -> Result<Option<CursorState>> {
-    let read = read_stable(store, key, there, Depth::Pages).await?;
-    Ok(read.and_then(|(_, _, _, state)| state))
+    match read_stable(store, key, there, Depth::Pages, OwnerEpoch::new(0)).await? {
+        Read::Root(_, _, _, state) => Ok(state),
+        Read::Nothing | Read::Left(_) => Ok(None),
+    }
 }
 
 /// By the place of a part, what tells its content apart.
@@ -194,20 +238,37 @@ enum Depth {
     Pages,
 }
 
-type Read = (CursorRoot, Version, Vec<CursorIndex>, Option<CursorState>);
+enum Read {
+    Nothing,
+    Left(Left),
+    Root(Box<CursorRoot>, Version, Vec<CursorIndex>, Option<CursorState>),
+}
 
-/// Follows a root that its owner may change meanwhile.
-async fn read_stable(store: &dyn MetadataStore, key: Key, mut there: Versioned, depth: Depth) -> Result<Option<Read>> {
+/// Follows a root that its owner may change meanwhile. Roots of owners before `since` stand for nothing.
+async fn read_stable(
+    store: &dyn MetadataStore,
+    key: Key,
+    mut there: Versioned,
+    depth: Depth,
+    since: OwnerEpoch,
+) -> Result<Read> {
     for _ in 0..MAX_TRIES {
         let root = CursorRoot::decode(&key, &there.value)?;
+        if root.deleted || root.owner_epoch < since {
+            return Ok(Read::Left(Left {
+                version: there.version,
+                owner_epoch: root.owner_epoch,
+                ack_epoch: root.ack_epoch,
+            }));
+        }
         let result = follow(store, &root, depth).await;
         if let Ok((indexes, state)) = result {
-            return Ok(Some((root, there.version, indexes, state)));
+            return Ok(Read::Root(Box::new(root), there.version, indexes, state));
         }
         // A part may be gone because a newer root replaced it: only a root that stayed proves damage.
         match store.get(key.clone()).await? {
-            None => return Ok(None),
-            Some(now) if now.version == there.version => return result.map(|_| None),
+            None => return Ok(Read::Nothing),
+            Some(now) if now.version == there.version => return result.map(|_| Read::Nothing),
             Some(now) => there = now,
         }
     }

@@ -8,8 +8,12 @@
 //! Keeps: L5 (each root takes the owner epoch before it is loaded, and every update names the version it replaces), L15 (the
 //! conditional update of the root is the commit; what it leads to is durable before it and reclaimed after it). A cursor that cannot be read
 //! is an error, never an empty cursor.
-//! Does not: keep acks in memory or judge them (the facade does); guard against a copy of a *create* that arrives only after the
-//! cursor was deleted again: a provider that holds cursors applies the writes of one key in the order they were sent.
+//! Tombstones: where a write whose answer was lost may still arrive (`Capabilities::late_writes`), a deletion leaves a root that
+//! says so. A creation that arrives late expects an absent key; with the tombstone in place it never finds one, so it cannot bring
+//! back what was deleted, or withdrawn because its owner was superseded. Nobody can tell when the last copy has arrived, so
+//! tombstones stay (a small root per name, claimed like any other) until the stream is deleted. For the same reason a root of an
+//! older owner that appears after the claim is no cursor: its creator confirms it by the head, and finds itself superseded.
+//! Does not: keep acks in memory or judge them (the facade does).
 
 mod draft;
 mod held;
@@ -44,7 +48,7 @@ use crate::types::{OwnerEpoch, StreamId};
 pub struct Cursors {
     stream: StreamId,
     epoch: OwnerEpoch,
-    env: Env,
+    env: Arc<Env>,
     cell: Arc<HeadCell>,
     store: Arc<dyn MetadataStore>,
     /// Where the head can be read anew; see [`Cursors::follow`].
@@ -55,7 +59,7 @@ pub struct Cursors {
 
 struct State {
     slots: BTreeMap<String, Slot>,
-    stopped: Option<Error>,
+    stopped: Option<Box<Error>>,
 }
 
 /// One cursor by name, existing or asked for.
@@ -82,7 +86,7 @@ impl Cursors {
     /// # Errors
     /// `Fenced` when a cursor belongs to a newer owner, `Corrupt` when one cannot be read.
     pub async fn claim(
-        env: Env,
+        env: Arc<Env>,
         store: Arc<dyn MetadataStore>,
         cell: Arc<HeadCell>,
         stream: StreamId,
@@ -136,7 +140,7 @@ impl Cursors {
 
     /// Refuses new requests with `reason` from now on. The first reason stays.
     pub fn stop(&self, reason: Error) {
-        self.state.lock().stopped.get_or_insert(reason);
+        self.state.lock().stopped.get_or_insert_with(|| Box::new(reason));
     }
 
     /// Resolves when no request is queued or in flight.
@@ -163,7 +167,7 @@ impl Cursors {
         {
             let mut state = self.state.lock();
             if let Some(reason) = &state.stopped {
-                return Box::pin(std::future::ready(Err(reason.clone())));
+                return Box::pin(std::future::ready(Err((**reason).clone())));
             }
             let slot = match state.slots.entry(name.to_owned()) {
                 Entry::Occupied(slot) => slot.into_mut(),
@@ -215,7 +219,7 @@ impl Cursors {
 
         let mut state = self.state.lock();
         if let Entry::Occupied(mut slot) = state.slots.entry(name.to_owned()) {
-            match slot.get().waiting.is_empty() && matches!(known, Known::Absent) {
+            match slot.get().waiting.is_empty() && matches!(known, Known::Absent | Known::Left(_)) {
                 true => drop(slot.remove()),
                 false => slot.get_mut().known = known,
             }

@@ -352,6 +352,7 @@ mod tests {
             created_millis: 0,
             pages: sealed.pages.clone(),
             indexes: sealed.indexes.clone(),
+            deleted: false,
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::draft::{self, Change, Draft};
-use super::load::{self, Known, Stored};
+use super::load::{self, Found, Known, Left, Stored};
 use super::names::{index_key, page_key};
 use super::types::CursorUpdate;
 use super::{answer, Cursors};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, Verdict, Version, Write};
 use crate::mutant::{active, Mutant};
-use crate::record::{Key, Record};
+use crate::record::{CursorRoot, Key, Record};
 use crate::types::OwnerEpoch;
 
 /// Bytes of pages sent in one batch.
@@ -57,8 +57,7 @@ impl Cursors {
                     return Known::Unsure;
                 }
             };
-            let seen = before.as_ref().map(|stored| (&stored.root, &stored.names));
-            let mut draft = Draft::of(self.stream, self.epoch, seen);
+            let mut draft = Draft::of(self.stream, self.epoch, &before);
             let mut changes = false;
             let mut judged = Vec::new();
             for (update, reply) in run {
@@ -74,15 +73,15 @@ impl Cursors {
                     }
                 }
             }
-            let version = before.as_ref().map(|stored| stored.version);
-            let bytes = before.as_ref().map_or(0, |stored| stored.names.bytes());
-            let unchanged = before.map_or(Known::Absent, Known::At);
+            let (expected, bytes) = match &before {
+                Found::Nothing => (Expected::Absent, 0),
+                Found::Left(left) => (Expected::Version(left.version), 0),
+                Found::Cursor(stored) => (Expected::Version(stored.version), stored.names.bytes()),
+            };
+            let unchanged = Known::from(before);
             let unwritten = active(Mutant::PersistUnwritten) && judged.iter().all(|(update, ..)| only_moves(update));
             let committed = match changes && !unwritten {
-                true => {
-                    self.commit(draft, version.map_or(Expected::Absent, Expected::Version), bytes)
-                        .await
-                }
+                true => self.commit(draft, expected, bytes).await,
                 false => Ok(Committed::Nothing),
             };
             // A verdict may rest on the updates before it, so it is given only with theirs.
@@ -111,8 +110,8 @@ impl Cursors {
     }
 
     /// What a change may build on. An owner that was fenced finds out here or at the conditional update.
-    async fn settle(&self, name: &str, known: Known) -> Result<Option<Box<Stored>>> {
-        if let (Known::Absent | Known::Unsure, Some(log)) = (&known, self.log.get()) {
+    async fn settle(&self, name: &str, known: Known) -> Result<Found> {
+        if let (Known::Absent | Known::Left(_) | Known::Unsure, Some(log)) = (&known, self.log.get()) {
             log.load(self.stream).await?;
         }
         let by_epoch = self.cell.with(|head| head.map(|head| head.owner_epoch));
@@ -126,12 +125,16 @@ impl Cursors {
             Some(_) => {}
         }
         match known {
-            Known::Absent => Ok(None),
-            Known::At(stored) => Ok(Some(stored)),
-            Known::Unsure => match load::stored(&*self.store, self.stream, name).await? {
-                Some(stored) if stored.root.owner_epoch > self.epoch => Err(self.fenced(name, stored.root.owner_epoch)),
-                stored => Ok(stored.map(Box::new)),
-            },
+            Known::Absent => Ok(Found::Nothing),
+            Known::Left(left) => Ok(Found::Left(left)),
+            Known::At(stored) => Ok(Found::Cursor(stored)),
+            Known::Unsure => {
+                let found = load::find(&*self.store, self.stream, name, self.epoch).await?;
+                match found.owner_epoch().filter(|owner| *owner > self.epoch) {
+                    Some(by_epoch) => Err(self.fenced(name, by_epoch)),
+                    None => Ok(found),
+                }
+            }
         }
     }
 
@@ -150,7 +153,7 @@ impl Cursors {
 
     /// A root that was just created has no version that a newer owner's claim would have moved, so the stored head decides: seen
     /// in our epoch after the creation, it is claimed after that, and its claim finds the root. Otherwise the root is taken back.
-    async fn confirm(&self, name: &str, root: Key, version: Version, parts: Vec<Key>) -> Result<()> {
+    async fn confirm(&self, root: &CursorRoot, version: Version, parts: Vec<Key>) -> Result<()> {
         let key = Key::stream_head(self.stream);
         let head = match self.store.get(key.clone()).await {
             Ok(Some(stored)) => StreamHead::decode(&key, &stored.value),
@@ -160,21 +163,17 @@ impl Cursors {
         match head {
             Ok(head) if head.owner_epoch <= self.epoch => Ok(()),
             Ok(head) => {
-                let withdraw = Write {
-                    key: root,
-                    expected: Expected::Version(version),
-                    value: None,
-                };
+                let withdraw = self.removal(root, version)?;
                 let withdrawn = write_settled(&*self.store, &*self.env.clock, vec![withdraw])
                     .await
                     .pop();
                 if let Some(Verdict::Applied(_)) = withdrawn {
                     self.reclaim(parts);
                 }
-                Err(self.fenced(name, head.owner_epoch))
+                Err(self.fenced(&root.name, head.owner_epoch))
             }
             Err(error) => Err(Error::Unknown {
-                what: format!("creation of cursor {name} of stream {}: {error}", self.stream),
+                what: format!("creation of cursor {} of stream {}: {error}", root.name, self.stream),
             }),
         }
     }
@@ -184,6 +183,7 @@ impl Cursors {
         let Change {
             root,
             names,
+            creates,
             parts,
             replaced,
         } = draft.finish(&*self.env.random)?;
@@ -209,8 +209,8 @@ impl Cursors {
         match verdict {
             Some(Verdict::Applied(version)) => {
                 self.write_parts(late).await?;
-                if expected == Expected::Absent {
-                    self.confirm(&root.name, root.key()?, version, new_parts).await?;
+                if creates {
+                    self.confirm(&root, version, new_parts).await?;
                 }
                 self.reclaim(replaced);
                 self.held.replace(before_bytes, bytes);
@@ -291,27 +291,31 @@ impl Cursors {
         let mut known = known;
         for _ in 0..MAX_TRIES {
             let stored = match self.settle(name, known).await {
-                Ok(Some(stored)) => stored,
-                Ok(None) => return (Known::Absent, Err(draft::missing(name, self.stream))),
+                Ok(Found::Cursor(stored)) => stored,
+                Ok(nothing) => return (nothing.into(), Err(draft::missing(name, self.stream))),
                 Err(error) => return (Known::Unsure, Err(error)),
             };
-            let key = match stored.root.key() {
-                Ok(key) => key,
+            let write = match self.removal(&stored.root, stored.version) {
+                Ok(write) => write,
                 Err(error) => return (Known::Unsure, Err(error)),
             };
-            let write = Write {
-                key,
-                expected: Expected::Version(stored.version),
-                value: None,
-            };
+            let buried = write.value.is_some();
             match write_settled(&*self.store, &*self.env.clock, vec![write]).await.pop() {
-                Some(Verdict::Applied(_)) | Some(Verdict::Conflict(None)) => {
+                Some(verdict @ (Verdict::Applied(_) | Verdict::Conflict(None))) => {
+                    let after = match verdict {
+                        Verdict::Applied(version) if buried => Known::Left(Left {
+                            version,
+                            owner_epoch: self.epoch,
+                            ack_epoch: stored.root.ack_epoch.saturating_add(1),
+                        }),
+                        _ => Known::Absent,
+                    };
                     let Stored { root, names, .. } = *stored;
                     self.held.replace(names.bytes(), 0);
                     let pages = names.iter().filter_map(|part| page_key(&root, &part.name).ok());
                     let indexes = names.stored().filter_map(|index| index_key(&root, index).ok());
                     self.reclaim(pages.chain(indexes).collect());
-                    return (Known::Absent, Ok(()));
+                    return (after, Ok(()));
                 }
                 Some(Verdict::Conflict(Some(_))) => known = Known::Unsure,
                 Some(Verdict::Refused(error)) => return (Known::At(stored), Err(error)),
@@ -335,6 +339,19 @@ impl Cursors {
                 what: format!("cursor {name} of stream {}", self.stream),
             }),
         )
+    }
+
+    /// What takes a root away: a tombstone, where a copy of its creation may still arrive.
+    fn removal(&self, root: &CursorRoot, version: Version) -> Result<Write> {
+        let value = match self.store.capabilities().late_writes {
+            true => Some(root.tombstone(self.epoch).encode()?),
+            false => None,
+        };
+        Ok(Write {
+            key: root.key()?,
+            expected: Expected::Version(version),
+            value,
+        })
     }
 
     fn fenced(&self, name: &str, by_epoch: OwnerEpoch) -> Error {

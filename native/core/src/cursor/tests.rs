@@ -20,6 +20,7 @@ use crate::stream::suite::{acked, update};
 use crate::types::{Incarnation, Offset};
 
 mod crash;
+mod late;
 mod scale;
 
 const STREAM: StreamId = StreamId::new(0xc);
@@ -72,7 +73,7 @@ impl World {
 
     fn claim(&self, store: Arc<dyn MetadataStore>, epoch: OwnerEpoch) -> Result<(Arc<Cursors>, Vec<CursorState>)> {
         self.rt.block_on(Cursors::claim(
-            self.env.clone(),
+            Arc::new(self.env.clone()),
             store,
             self.cell.clone(),
             STREAM,
@@ -644,5 +645,7 @@ fn bad_input_is_refused_before_anything_is_written() {
         ),
         ErrorCode::Invalid
     );
-    assert!(world.keys(RecordType::CursorRoot).is_empty());
+    let deleted = Key::cursor_root(STREAM, "b").unwrap();
+    assert_eq!(world.keys(RecordType::CursorRoot), [deleted], "nothing of a");
+    assert_eq!(world.rt.block_on(read_all(&world.store, STREAM)).unwrap(), []);
 }

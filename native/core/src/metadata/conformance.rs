@@ -448,6 +448,15 @@ pub(crate) fn l06_nothing_is_concluded_while_answers_stay_away(fixture: impl Fix
     assert_eq!(value(&store, &key).unwrap(), "mine");
 }
 
+pub(crate) fn whether_lost_writes_may_arrive_late_is_declared(fixture: impl Fixture) {
+    let declared = fixture.store().capabilities().late_writes;
+    assert_eq!(
+        declared,
+        fixture.faults().is_some(),
+        "answers get lost where the way is long"
+    );
+}
+
 pub(crate) fn a_refused_write_has_no_effect(fixture: impl Fixture) {
     let Some(faults) = fixture.faults() else { return };
     let (store, key) = (fixture.store(), key(&fixture, 0));
@@ -487,6 +496,7 @@ macro_rules! metadata_store_suite {
             l06_a_late_arrival_is_settled_and_then_changes_nothing
             l06_an_attempt_that_lost_while_unknown_is_a_conflict
             l06_nothing_is_concluded_while_answers_stay_away
+            whether_lost_writes_may_arrive_late_is_declared
             a_refused_write_has_no_effect
             a_failed_read_is_an_error_never_absence
         }

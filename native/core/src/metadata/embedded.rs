@@ -38,6 +38,7 @@ impl MetadataStore for Embedded {
             ordered_scan: true,
             batch_atomic: true,
             deletes: true,
+            late_writes: false,
         }
     }
 

@@ -78,6 +78,7 @@ impl MetadataStore for MemoryStore {
             ordered_scan: true,
             batch_atomic: true,
             deletes: true,
+            late_writes: true,
         }
     }
 

@@ -80,6 +80,9 @@ pub struct Capabilities {
     pub batch_atomic: bool,
     /// Keys can be deleted, and a recreated key never gets a version again that it had.
     pub deletes: bool,
+    /// A write whose answer was lost may still be applied later, after writes of the same key that were sent after it. Where it is
+    /// so, absence of a key is no proof against a late creation.
+    pub late_writes: bool,
 }
 
 /// Refuses a value above a provider's limit.

@@ -93,6 +93,7 @@ impl MetadataStore for PulsarMetadata {
             ordered_scan: false,
             batch_atomic: false,
             deletes: false,
+            late_writes: true,
         }
     }
 

@@ -62,7 +62,7 @@ pub struct CursorRoot {
     pub name: String,
     /// Raised by every writable open before the cursor is loaded; the newest alone may change it (L5).
     pub owner_epoch: OwnerEpoch,
-    /// Rises by one with every change of the ack state, from 1.
+    /// Rises by one with every change of the ack state, from 1; over tombstones too.
     pub ack_epoch: u64,
     /// Every offset below it is acknowledged.
     pub mark_delete_end: Offset,
@@ -76,6 +76,27 @@ pub struct CursorRoot {
     pub pages: Vec<PageName>,
     /// Versions of index records, by the first part each may name; ascending, none twice.
     pub indexes: Vec<PageName>,
+    /// A tombstone: there is no cursor of this name. It has neither acks nor properties.
+    pub deleted: bool,
+}
+
+impl CursorRoot {
+    /// What the owner of `epoch` leaves in place of this root, so that a creation which arrives late finds the key taken.
+    pub fn tombstone(&self, epoch: OwnerEpoch) -> CursorRoot {
+        CursorRoot {
+            stream: self.stream,
+            name: self.name.clone(),
+            owner_epoch: epoch,
+            ack_epoch: self.ack_epoch.saturating_add(1),
+            mark_delete_end: Offset::ZERO,
+            position_properties: BTreeMap::new(),
+            cursor_properties: BTreeMap::new(),
+            created_millis: self.created_millis,
+            pages: Vec::new(),
+            indexes: Vec::new(),
+            deleted: true,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -100,6 +121,8 @@ struct Body {
     pages: Vec<WirePage>,
     #[prost(message, repeated, tag = "10")]
     indexes: Vec<WirePage>,
+    #[prost(bool, tag = "11")]
+    deleted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -118,7 +141,7 @@ pub(super) struct WirePage {
 
 impl Record for CursorRoot {
     const TYPE: RecordType = RecordType::CursorRoot;
-    /// 1: no index records. 2: with them.
+    /// 1: neither index records nor tombstones. 2: with both.
     const VERSION: u16 = 2;
     const MAX_BYTES: usize = 1024 * 1024;
 
@@ -144,9 +167,17 @@ impl Record for CursorRoot {
             }
             PageName::check(names)?;
         }
-        match self.pages.is_empty() || self.indexes.is_empty() {
-            true => Ok(()),
-            false => Err("names pages and index records".into()),
+        if !self.pages.is_empty() && !self.indexes.is_empty() {
+            return Err("names pages and index records".into());
+        }
+        let empty = self.pages.is_empty()
+            && self.indexes.is_empty()
+            && self.position_properties.is_empty()
+            && self.cursor_properties.is_empty()
+            && self.mark_delete_end == Offset::ZERO;
+        match self.deleted && !empty {
+            true => Err("a tombstone with a state".into()),
+            false => Ok(()),
         }
     }
 
@@ -162,11 +193,12 @@ impl Record for CursorRoot {
             created_millis: self.created_millis,
             pages: to_wire(&self.pages),
             indexes: to_wire(&self.indexes),
+            deleted: self.deleted,
         }
         .encode_to_vec()
     }
 
-    fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
+    fn from_body(version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
         Ok(CursorRoot {
             stream: wire::stream(&body.stream)?,
@@ -179,6 +211,8 @@ impl Record for CursorRoot {
             created_millis: body.created_millis,
             pages: from_wire(&body.pages)?,
             indexes: from_wire(&body.indexes)?,
+            // Format 1 had no such field.
+            deleted: version > 1 && body.deleted,
         })
     }
 }
@@ -261,9 +295,14 @@ mod tests {
                         created_millis,
                         pages: if direct { names.clone() } else { vec![] },
                         indexes: if direct { vec![] } else { names },
+                        deleted: false,
                     }
                 },
             )
+            .prop_flat_map(|root| {
+                let tombstone = root.tombstone(root.owner_epoch);
+                prop_oneof![4 => Just(root), 1 => Just(tombstone)]
+            })
     }
 
     record_suite!(CursorRoot, roots());
@@ -299,6 +338,7 @@ mod tests {
             created_millis: u64::MAX,
             pages: (0..MAX_PAGES).map(page).collect(),
             indexes: vec![],
+            deleted: false,
         };
         let raw = root.encode().unwrap();
         assert_eq!(CursorRoot::decode(&root.key().unwrap(), &raw).unwrap(), root);
@@ -315,5 +355,13 @@ mod tests {
         indexed.indexes.truncate(1);
         indexed.pages = indexed.indexes.clone();
         assert!(indexed.encode().is_err(), "pages and index records");
+    }
+
+    proptest! {
+        #[test]
+        fn tombstones_have_no_state(root in roots()) {
+            let with_state = CursorRoot { mark_delete_end: Offset::new(1), ..root.tombstone(root.owner_epoch) };
+            prop_assert!(with_state.encode().is_err());
+        }
     }
 }

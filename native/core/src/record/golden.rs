@@ -73,6 +73,7 @@ fn cursor_root() -> CursorRoot {
         created_millis: 1_690_000_000_001,
         pages: vec![],
         indexes: vec![page_name()],
+        deleted: false,
     }
 }
 
@@ -294,7 +295,8 @@ fn additions() -> Vec<(&'static str, Sample)> {
         properties: BTreeMap::new(),
         ledger: NAME.into(),
     };
-    vec![("ledger", sample(named))]
+    let tombstone = cursor_root().tombstone(OwnerEpoch::new(6));
+    vec![("ledger", sample(named)), ("deleted", sample(tombstone))]
 }
 
 /// Key and value of a file.

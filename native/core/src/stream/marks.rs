@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 
 /// The marks of a stream, for one owner epoch.
 pub(super) struct Marks {
-    commits: Commits,
+    commits: Arc<Commits>,
     epoch: OwnerEpoch,
     clock: Arc<dyn Clock>,
     steps: Arc<Sequence>,
@@ -52,11 +52,12 @@ struct State {
 #[derive(Clone)]
 enum Front {
     NoMark,
-    Mark(TrimMark),
+    /// On the heap: most streams have none, and there may be many streams.
+    Mark(Box<TrimMark>),
 }
 
 impl Marks {
-    pub fn new(commits: Commits, epoch: OwnerEpoch, clock: Arc<dyn Clock>, steps: Arc<Sequence>) -> Arc<Marks> {
+    pub fn new(commits: Arc<Commits>, epoch: OwnerEpoch, clock: Arc<dyn Clock>, steps: Arc<Sequence>) -> Arc<Marks> {
         let total = commits.cell.with(|head| head.map_or(0, |head| head.total_bytes));
         Arc::new(Marks {
             commits,
@@ -184,7 +185,7 @@ impl Marks {
         self.write(&batch).await?;
         let mut state = self.state.lock();
         if let (Some(Front::NoMark), Some(first)) = (&state.front, batch.first()) {
-            state.front = Some(Front::Mark(first.clone()));
+            state.front = Some(Front::Mark(Box::new(first.clone())));
         }
         state.part = Some(part);
         Ok(batch.len() == BATCH)
@@ -268,7 +269,7 @@ impl Marks {
             let going = marks.iter().take_while(|mark| retention.lets_go(mark, total_bytes));
             furthest = going.last().map_or(furthest, |mark| mark.offset);
             if kept.is_some() || marks.len() < BATCH {
-                self.state.lock().front = Some(kept.map_or(Front::NoMark, |mark| Front::Mark(mark.clone())));
+                self.state.lock().front = Some(kept.map_or(Front::NoMark, |mark| Front::Mark(Box::new(mark.clone()))));
                 return Ok((furthest > trim).then_some(furthest));
             }
         }

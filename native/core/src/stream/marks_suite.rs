@@ -1,6 +1,6 @@
 //! Cases of the stream suite about trim marks and retention.
 
-use super::suite::{append, outcome, plenty, put, read, read_all, request, Fixture, World, STREAM};
+use super::suite::{append, outcome, plenty, put, read, read_all, request, update, Fixture, World, STREAM};
 use super::{Retention, Rollover, Stream};
 use crate::commit::HeadChange;
 use crate::error::ErrorCode;
@@ -221,4 +221,39 @@ pub(crate) fn deleted_stream_leaves_no_mark<F: Fixture>(fixture: F) {
     world.rt.block_on(super::remove_remains(&*store, STREAM)).unwrap();
     let (from, to) = crate::record::Key::stream_range(crate::record::RecordType::TrimMark, STREAM);
     assert!(world.rt.block_on(store.scan(from, to, 10)).unwrap().is_empty());
+}
+
+pub(crate) fn cursor_names_are_kept_as_they_are_or_refused_case_113<F: Fixture>(fixture: F) {
+    let mut world = World::new(fixture);
+    let stream = world.stream();
+    let long = "n".repeat(1024);
+    let mut legal = [
+        "a/b",
+        "a%2Fb",
+        "..",
+        "a",
+        "\u{0}x",
+        "\u{1}",
+        "\u{1f512} kl\u{fc}gel",
+        long.as_str(),
+    ];
+    for name in legal {
+        let created = world.rt.block_on(stream.persist_cursor(update(name, true, 0, vec![])));
+        created.unwrap_or_else(|error| panic!("{name:?}: {error}"));
+    }
+    let too_long = "n".repeat(1 << 20);
+    for name in ["", too_long.as_str()] {
+        let refused = world.rt.block_on(stream.persist_cursor(update(name, true, 0, vec![])));
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::Invalid, "{} bytes", name.len());
+    }
+    world.reopen();
+    let (stream, cursors) = world.take_over(plenty()).unwrap();
+    let mut names: Vec<&str> = cursors.iter().map(|cursor| cursor.name.as_str()).collect();
+    names.sort_unstable();
+    legal.sort_unstable();
+    assert_eq!(names, legal, "unchanged, and nothing of the refused ones");
+    for name in legal {
+        world.rt.block_on(stream.delete_cursor(name)).unwrap();
+    }
+    assert!(world.rt.block_on(stream.list_cursors()).unwrap().is_empty());
 }

@@ -99,7 +99,7 @@ pub struct Parts {
     /// What commits.
     pub log: Arc<dyn Log>,
     /// The world.
-    pub env: Env,
+    pub env: Arc<Env>,
     /// The engine's caches.
     pub caches: Caches,
     /// Largest entry, bytes.
@@ -114,13 +114,13 @@ struct Owned {
     marks: Option<Arc<Marks>>,
 }
 
-fn commits(parts: &Parts) -> Commits {
-    Commits {
+fn commits(parts: &Parts) -> Arc<Commits> {
+    Arc::new(Commits {
         stream: parts.stream,
         cell: parts.cell.clone(),
         store: parts.log.store(),
         pages: parts.caches.pages.clone(),
-    }
+    })
 }
 
 impl Stream {
@@ -154,7 +154,8 @@ impl Stream {
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
         let steps = Sequence::new(parts.env.spawner.clone());
-        let marks = Marks::new(commits(&parts), epoch, parts.env.clock.clone(), steps.clone());
+        let commits = commits(&parts);
+        let marks = Marks::new(commits.clone(), epoch, parts.env.clock.clone(), steps.clone());
         let appender = Appender::new(
             parts.stream,
             epoch,
@@ -171,21 +172,28 @@ impl Stream {
             cursors: Some(cursors),
             marks: Some(marks),
         };
-        Self::assemble(parts, cached, steps, owned)
+        Self::assemble(parts, commits, cached, steps, owned)
     }
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
         let cached = Arc::new(parts.caches.tail.stream());
         let steps = Sequence::new(parts.env.spawner.clone());
-        Self::assemble(parts, cached, steps, Owned::default())
+        let commits = commits(&parts);
+        Self::assemble(parts, commits, cached, steps, Owned::default())
     }
 
-    fn assemble(parts: Parts, cached: Arc<crate::cache::StreamTail>, steps: Arc<Sequence>, owned: Owned) -> Stream {
+    fn assemble(
+        parts: Parts,
+        commits: Arc<Commits>,
+        cached: Arc<crate::cache::StreamTail>,
+        steps: Arc<Sequence>,
+        owned: Owned,
+    ) -> Stream {
         let reader = Reader {
-            commits: commits(&parts),
+            commits,
             log: parts.log,
-            spawner: parts.env.spawner,
+            spawner: parts.env.spawner.clone(),
             slices: parts.caches.slices,
             cached,
             hot: parts.caches.hot,
@@ -195,7 +203,7 @@ impl Stream {
         };
         Stream(Arc::new(Shared {
             name: parts.name,
-            clock: parts.env.clock,
+            clock: parts.env.clock.clone(),
             reader,
             appender: owned.appender,
             cursors: owned.cursors,

@@ -101,7 +101,7 @@ impl World {
             stream,
             cell,
             log: Arc::new(self.log.clone()),
-            env: self.env.clone(),
+            env: Arc::new(self.env.clone()),
             caches: self.caches.clone(),
             max_entry: MAX_ENTRY,
         }

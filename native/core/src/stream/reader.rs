@@ -24,7 +24,7 @@ const WAITING_READ: u64 = 2 << 10;
 
 /// The reading side of one open stream.
 pub(super) struct Reader {
-    pub commits: Commits,
+    pub commits: Arc<Commits>,
     pub log: Arc<dyn Log>,
     pub spawner: Arc<dyn Spawner>,
     pub slices: Arc<SliceCache>,

@@ -125,7 +125,7 @@ impl<F: Fixture> World<F> {
             stream: STREAM,
             cell,
             log,
-            env: self.env.clone(),
+            env: Arc::new(self.env.clone()),
             caches,
             max_entry: MAX_ENTRY,
         }
@@ -713,7 +713,8 @@ macro_rules! stream_suite {
             marks_that_were_never_cut_are_made_up_for,
             marks_are_cut_while_nobody_asks,
             new_settings_hold_at_once_case_114,
-            deleted_stream_leaves_no_mark
+            deleted_stream_leaves_no_mark,
+            cursor_names_are_kept_as_they_are_or_refused_case_113
         );
     };
     (@cases $fixture:expr; $($case:ident),*) => {

@@ -97,7 +97,7 @@ fn check(input: &[u8]) -> Result<bool, String> {
     head.owner_epoch = EPOCH;
     head.end = Offset::new(1 << 20);
     let cell = Arc::new(HeadCell::new(head));
-    let claim = Cursors::claim(env, store.clone(), cell, STREAM, EPOCH);
+    let claim = Cursors::claim(Arc::new(env), store.clone(), cell, STREAM, EPOCH);
     let (cursors, _) = executor.run(claim).map_err(|e| format!("an empty store: {e}"))?;
     let update = CursorUpdate {
         name: "c".into(),

@@ -35,6 +35,7 @@ const GOLDEN: &[&[u8]] = golden!(
     "v1/CursorPage",
     "v1/CursorRoot",
     "v2/CursorRoot",
+    "v2/CursorRoot.deleted",
     "v1/GenerationCounter",
     "v1/GenerationIndex",
     "v1/LedgerGrant",

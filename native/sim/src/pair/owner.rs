@@ -73,7 +73,7 @@ impl World {
                 stream: STREAM,
                 cell,
                 log: mine,
-                env,
+                env: Arc::new(env),
                 caches: Caches::new(Budget::new(64 << 20, 8 << 20, 1 << 20)?),
                 max_entry: 1 << 20,
             };

@@ -687,8 +687,8 @@ impl World {
         self.settle("before a head is taken away", |op| {
             op.topic == topic && !matches!(op.ask, Ask::Read { .. })
         })?;
-        // A crash in the middle would leave it open whether there is a head.
-        if self.armed.is_some() {
+        // A crash or a failing disk in the middle would leave it open whether there is a head.
+        if self.armed.is_some() || self.trouble.disk || self.trouble.space {
             return Ok(());
         }
         let journal = engine.journal();

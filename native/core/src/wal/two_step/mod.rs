@@ -13,6 +13,8 @@ mod lane;
 mod settle;
 
 #[cfg(test)]
+mod case_tests;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod takeover_tests;
