@@ -144,7 +144,8 @@ pub(super) async fn claim(
     claimed.sort_unstable_by(|(a, _), (b, _)| a.name.cmp(&b.name));
 
     // Nobody else moves a root from here on, so what is found now is what the roots lead to.
-    let mut found: HashMap<Key, Versioned> = HashMap::new();
+    // Sorted, so that orphans are removed in the same order whenever the same ones are found.
+    let mut found: BTreeMap<Key, Versioned> = BTreeMap::new();
     for kind in [RecordType::CursorIndex, RecordType::CursorPage] {
         found.extend(scan_all(store, kind, stream).await?);
     }
@@ -173,7 +174,7 @@ pub(super) async fn claim(
 async fn remove_orphans(
     store: &dyn MetadataStore,
     stream: StreamId,
-    found: HashMap<Key, Versioned>,
+    found: BTreeMap<Key, Versioned>,
     used: &HashSet<Key>,
 ) {
     let orphans: Vec<Write> = found
