@@ -60,6 +60,19 @@ impl Start {
         Arc::new(PulsarMetadata::new(Arc::new(self.world.broker.clone())))
     }
 
+    /// A start that stops where the broker's store was told to halt; the store goes on afterwards.
+    fn crash(&self, directory: &Path) {
+        let wanted = Claim {
+            directory,
+            cluster: "c",
+            holder: "broker-1",
+            accept_older_copy: false,
+        };
+        let crashed = claim(&self.env(), self.store(), &wanted).now_or_never();
+        assert!(crashed.is_none(), "the start was to stop half-way");
+        self.world.broker.faults().halt_after(None);
+    }
+
     fn claim(&self, directory: &str, cluster: &str, accept_older_copy: bool) -> Result<DirectoryId> {
         let directory = self.path(directory);
         let wanted = Claim {
@@ -220,15 +233,7 @@ fn a_crash_at_any_step_of_a_start_is_not_taken_for_an_older_copy() {
                 faults.halt_after(Some(0));
             }
             let directory = start.path("d");
-            let wanted = Claim {
-                directory: &directory,
-                cluster: "c",
-                holder: "broker-1",
-                accept_older_copy: false,
-            };
-            let crashed = claim(&start.env(), start.store(), &wanted).now_or_never();
-            assert!(crashed.is_none(), "the start was to stop half-way");
-            faults.halt_after(None);
+            start.crash(&directory);
             let pending = DirectoryId::read(&OsDisk, &directory).unwrap().unwrap();
             assert_eq!((pending.epoch, pending.pending), (starts_before, starts_before + 1));
             let again = start.start("d").unwrap();
@@ -251,15 +256,7 @@ fn a_start_that_fails_behind_one_that_crashed_is_not_taken_for_an_older_copy() {
     faults.next(Fault::LoseAnswer);
     faults.halt_after(Some(1));
     let directory = start.path("d");
-    let wanted = Claim {
-        directory: &directory,
-        cluster: "c",
-        holder: "broker-1",
-        accept_older_copy: false,
-    };
-    let crashed = claim(&start.env(), start.store(), &wanted).now_or_never();
-    assert!(crashed.is_none(), "the start was to stop half-way");
-    faults.halt_after(None);
+    start.crash(&directory);
     // The third cannot raise it.
     faults.next(Fault::Refuse);
     assert_eq!(start.start("d").unwrap_err().code(), ErrorCode::Unavailable);

@@ -610,11 +610,7 @@ impl World {
             return Ok(());
         };
         let known = &self.topics[topic];
-        let Some(life) = known
-            .life
-            .as_ref()
-            .filter(|_| known.presence == Presence::Live && !known.maybe_gone)
-        else {
+        let Some(life) = known.certain_life() else {
             return Ok(());
         };
         let (stream, current) = (life.stream, life.model.epoch);
@@ -676,11 +672,7 @@ impl World {
             return Ok(());
         };
         let known = &self.topics[topic];
-        let Some(life) = known
-            .life
-            .as_ref()
-            .filter(|_| known.presence == Presence::Live && !known.maybe_gone)
-        else {
+        let Some(life) = known.certain_life() else {
             return Ok(());
         };
         let stream = life.stream;

@@ -118,6 +118,13 @@ impl Topic {
             .map(|life| &mut life.model)
     }
 
+    /// The present life, unless it may have ended.
+    pub fn certain_life(&self) -> Option<&Life> {
+        self.life
+            .as_ref()
+            .filter(|_| self.presence == Presence::Live && !self.maybe_gone)
+    }
+
     /// A deletion closes every handle.
     pub fn close_all(&mut self) {
         for handle in self.handle.iter_mut().chain(&mut self.old) {
