@@ -90,8 +90,12 @@ impl<'a> Taking<'a> {
         !self.full && self.asked.offset < self.last && self.bytes.saturating_add(self.coming) < self.max_bytes
     }
 
-    /// Asks for the next run. False when a part of it cannot be had now.
+    /// Asks for the next run. False when a part of it cannot be had now, or would be held while a read in front of it waits for its
+    /// turn.
     async fn ask(&mut self, source: &Source<'_>, patience: Patience) -> Result<bool> {
+        if self.slices.back().is_some_and(|last| !last.is_under_way()) {
+            return Ok(false);
+        }
         let left = self.max_bytes.saturating_sub(self.bytes).saturating_sub(self.coming);
         // What is wrong further on is told to the read that begins there.
         let run = run(self.reader, self.asked.offset, self.last, left).await?;
