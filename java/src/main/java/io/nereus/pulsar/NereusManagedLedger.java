@@ -285,6 +285,16 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return pendingAdds.size();
     }
 
+    /** Broker clock of the last committed append in milliseconds, also over restarts; 0 if there was none. */
+    public long getLastAddEntryTime() { // without @Override: Pulsar has it from 4.0.9 on
+        return stream.state().lastAppendMillis();
+    }
+
+    /** Broker clock of the topic's creation in milliseconds. */
+    public long getMetadataCreationTimestamp() { // without @Override: Pulsar has it from 4.0.9 on
+        return opened.creationMillis();
+    }
+
     @Override
     public ManagedLedgerInterceptor getManagedLedgerInterceptor() {
         return interceptor;
