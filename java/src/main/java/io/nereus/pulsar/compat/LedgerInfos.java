@@ -11,8 +11,8 @@ import java.util.TreeMap;
 /**
  * Makes Pulsar's {@code LedgerInfo}: protobuf with a builder in Pulsar 4.0, a mutable class under another name from 4.2 on.
  *
- * <p>No class of the jar may name either type in a cast, a descriptor or a lambda. Hence the type parameters: the caller's
- * own signature, of which only the erasure is left in the class file, says what they stand for.
+ * <p>No class of the jar may name either type, not even in a generic signature. Hence {@code Object}, and raw types in the
+ * methods of the ledger that hand these out.
  */
 public final class LedgerInfos {
 
@@ -43,32 +43,23 @@ public final class LedgerInfos {
     private LedgerInfos() {
     }
 
-    /**
-     * Makes the description of one virtual ledger. The time is always set, also 0: the broker asks whether it is.
-     *
-     * @param <T> the {@code LedgerInfo} of this Pulsar
-     */
-    @SuppressWarnings("unchecked")
-    public static <T> T of(LedgerDetails details) {
+    /** Makes the {@code LedgerInfo} of one virtual ledger. The time is always set, also 0: the broker asks whether it is. */
+    public static Object of(LedgerDetails details) {
         try {
             Object made = START.invokeExact();
             made = LEDGER_ID.invokeExact(made, details.ledgerId());
             made = ENTRIES.invokeExact(made, details.entries());
             made = SIZE.invokeExact(made, details.bytes());
             made = TIMESTAMP.invokeExact(made, details.closedMillis());
-            return (T) FINISH.invokeExact(made);
+            return FINISH.invokeExact(made);
         } catch (Throwable e) {
             throw Handles.unchecked(e);
         }
     }
 
-    /**
-     * Makes the descriptions of many, by ledger id: a fresh map that the caller may keep.
-     *
-     * @param <T> the {@code LedgerInfo} of this Pulsar
-     */
-    public static <T> NavigableMap<Long, T> of(NavigableMap<Long, LedgerDetails> details) {
-        NavigableMap<Long, T> infos = new TreeMap<>();
+    /** Makes those of many ledgers, by ledger id: a fresh map that the caller may keep. */
+    public static NavigableMap<Long, Object> of(NavigableMap<Long, LedgerDetails> details) {
+        NavigableMap<Long, Object> infos = new TreeMap<>();
         for (Map.Entry<Long, LedgerDetails> entry : details.entrySet()) {
             infos.put(entry.getKey(), of(entry.getValue()));
         }

@@ -1,4 +1,4 @@
-package io.nereus.pulsar.compat;
+package io.nereus.tests.linkage;
 
 import java.io.DataInputStream;
 import java.io.IOException;

@@ -1,11 +1,13 @@
-package io.nereus.pulsar.compat;
+package io.nereus.tests.linkage;
 
-import io.nereus.pulsar.compat.ClassReferences.Member;
+import io.nereus.tests.linkage.ClassReferences.Member;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -24,15 +26,13 @@ final class Linkage {
 
     private final ClassLoader loader = Linkage.class.getClassLoader();
     private final List<String> problems = new ArrayList<>();
+    private final List<Class<?>> classes = new ArrayList<>();
     private int references;
-    private int classes;
 
-    /**
-     * @param jarOrDirectory where the classes of the jar lie
-     */
-    static Linkage of(Path jarOrDirectory) throws IOException {
+    /** @param jar the Nereus jar, which is also on the class path */
+    static Linkage of(Path jar) throws IOException {
         Linkage linkage = new Linkage();
-        for (ClassReferences one : read(jarOrDirectory)) {
+        for (ClassReferences one : read(jar)) {
             linkage.check(one);
         }
         return linkage;
@@ -43,8 +43,8 @@ final class Linkage {
         return problems;
     }
 
-    /** How many classes were checked. */
-    int classes() {
+    /** The classes of ours that can be instantiated, as far as they load. */
+    List<Class<?>> classes() {
         return classes;
     }
 
@@ -53,12 +53,9 @@ final class Linkage {
         return references;
     }
 
-    static List<ClassReferences> read(Path jarOrDirectory) throws IOException {
-        if (Files.isDirectory(jarOrDirectory)) {
-            return readBelow(jarOrDirectory);
-        }
-        try (var jar = java.nio.file.FileSystems.newFileSystem(jarOrDirectory)) {
-            return readBelow(jar.getPath("/"));
+    private static List<ClassReferences> read(Path jar) throws IOException {
+        try (FileSystem content = FileSystems.newFileSystem(jar)) {
+            return readBelow(content.getPath("/"));
         }
     }
 
@@ -75,7 +72,6 @@ final class Linkage {
     }
 
     private void check(ClassReferences one) {
-        classes++;
         for (String name : one.classes()) {
             try {
                 load(name);
@@ -93,6 +89,9 @@ final class Linkage {
         }
         try {
             Class<?> type = Class.forName(one.name(), true, loader);     // initialized, hence verified
+            if (!Modifier.isAbstract(type.getModifiers())) {
+                classes.add(type);
+            }
             abstractMethods(type).forEach(method -> problems.add(one.name() + " does not implement " + method));
         } catch (ReflectiveOperationException | TypeNotPresentException | LinkageError e) {
             problems.add(one.name() + " does not load: " + e);
@@ -141,7 +140,7 @@ final class Linkage {
     }
 
     /** A class, its superclasses and all their interfaces. */
-    private static Stream<Class<?>> lineage(Class<?> type) {
+    static Stream<Class<?>> lineage(Class<?> type) {
         Stream<Class<?>> above = Arrays.stream(type.getInterfaces()).flatMap(Linkage::lineage);
         if (type.getSuperclass() != null) {
             above = Stream.concat(lineage(type.getSuperclass()), above);
