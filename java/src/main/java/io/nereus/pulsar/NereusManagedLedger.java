@@ -48,6 +48,7 @@ import org.slf4j.LoggerFactory;
  * everything for good), L14 (what is not supported is refused by name). Does not: hold storage truth, read ahead, cache
  * entries.
  */
+@SuppressWarnings("unchecked")   // only for the raw types that are inherited; see LedgerQueries
 final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Listener {
 
     private static final Logger log = LoggerFactory.getLogger(NereusManagedLedger.class);
