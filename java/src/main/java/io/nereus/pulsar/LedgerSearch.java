@@ -1,0 +1,84 @@
+package io.nereus.pulsar;
+
+import io.nereus.pulsar.cursor.AckState;
+import io.nereus.pulsar.cursor.FindNewestOp;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Predicate;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.FindEntryCallback;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
+import org.apache.bookkeeper.mledger.Entry;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
+import org.apache.bookkeeper.mledger.Position;
+
+/**
+ * Reads and searches of one ledger that no cursor is involved in.
+ *
+ * <p>Promises: each ends exactly once, on the ledger's executor; a predicate only looks at an entry, which is released
+ * here; only an entry handed to a read's callback belongs to the receiver.
+ */
+final class LedgerSearch {
+
+    private final NereusManagedLedger ledger;
+    private final LedgerExtent extent;
+    private final EntryReader reader;
+
+    LedgerSearch(NereusManagedLedger ledger, LedgerExtent extent, EntryReader reader) {
+        this.ledger = ledger;
+        this.extent = extent;
+        this.reader = reader;
+    }
+
+    /** Reads the entry at {@code position}; a place that holds none fails. */
+    void read(Position position, ReadEntryCallback callback, Object ctx) {
+        Projection projection = extent.projection();
+        if (position.getEntryId() < 0 || !projection.owns(position)) {
+            ManagedLedgerException refusal = new ManagedLedgerException("ledger " + ledger.getName()
+                + " has no entry at " + position + "; its first virtual ledger is " + projection.firstLedgerId());
+            ledger.execute(() -> callback.readEntryFailed(refusal, ctx));
+            return;
+        }
+        reader.readOne(projection.offset(position), extent.committedEnd(), callback, ctx);
+    }
+
+    /** The place after the newest entry that matches; the first entry's if none does. */
+    CompletableFuture<Position> firstAfterMatching(Predicate<Entry> predicate) {
+        CompletableFuture<Position> found = new CompletableFuture<>();
+        long trim = extent.trimOffset();
+        long end = extent.committedEnd();
+        Position first = extent.projection().position(Math.min(trim, end));
+        FindNewestOp.start(ledger, new AckState.Range(trim, end), FindNewestOp.FirstEntry.MUST_MATCH, predicate,
+            new FindEntryCallback() {
+                @Override
+                public void findEntryComplete(Position position, Object ctx) {
+                    found.complete(position == null ? first : extent.navigator().next(position));
+                }
+
+                @Override
+                public void findEntryFailed(ManagedLedgerException exception, Optional<Position> failedReadPosition,
+                                            Object ctx) {
+                    found.completeExceptionally(exception);
+                }
+            }, null);
+        return found;
+    }
+
+    /** The last entry at or before {@code start} that satisfies {@code predicate}. */
+    CompletableFuture<Position> lastMatchingUpTo(Position start, Predicate<Entry> predicate) {
+        CompletableFuture<Position> found = new CompletableFuture<>();
+        new BackwardSearch(ledger, predicate, found).from(start);
+        return found;
+    }
+
+    /** When the first entry after {@code acknowledged} was published, in milliseconds; -1 if there is none. */
+    CompletableFuture<Long> publishTimeAfter(Position acknowledged) {
+        long end = extent.committedEnd();
+        long offset = extent.navigator().offsetAfter(acknowledged);
+        if (offset >= end) {
+            return CompletableFuture.completedFuture(-1L);
+        }
+        CompletableFuture<Long> publishTime = new CompletableFuture<>();
+        reader.readOne(offset, end, Callbacks.publishTime(publishTime), null);
+        return publishTime;
+    }
+}
