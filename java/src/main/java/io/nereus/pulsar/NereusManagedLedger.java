@@ -188,6 +188,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return lifecycle.state().isUnusable();
     }
 
+    @Override
+    public boolean skipsDamaged() {
+        return config.isAutoSkipNonRecoverableData();
+    }
+
     /** What an operation on a fenced or closed ledger has to fail with; null while the ledger works. */
     ManagedLedgerException useRefusal() {
         return lifecycle.useRefusal();
