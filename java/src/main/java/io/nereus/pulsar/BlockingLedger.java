@@ -191,6 +191,27 @@ abstract class BlockingLedger implements ManagedLedger {
         callback.offloadFailed(offloadRefusal(), ctx);
     }
 
+    // ---- properties of single ledgers, which Pulsar knows from 4.1 on: hence without @Override
+
+    /** Refused: a virtual ledger is arithmetic, it has no record of its own that could keep properties. */
+    public CompletableFuture<Void> asyncAddLedgerProperty(long ledgerId, String key, String value) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    /** Refused, as {@link #asyncAddLedgerProperty}. */
+    public CompletableFuture<Void> asyncRemoveLedgerProperty(long ledgerId, String key) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    /** Refused, as {@link #asyncAddLedgerProperty}. */
+    public CompletableFuture<String> asyncGetLedgerProperty(long ledgerId, String key) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    private static ManagedLedgerException ledgerPropertyRefusal() {
+        return Unsupported.feature("properties of single ledgers", "set properties of the topic instead");
+    }
+
     private static ManagedLedgerException offloadRefusal() {
         return Unsupported.feature("Pulsar's tiered-storage offloaders",
             "leave managedLedgerOffloadDriver unset and do not trigger offloads");
@@ -245,6 +266,20 @@ abstract class BlockingLedger implements ManagedLedger {
 
     /** Whether nothing was appended for longer than {@code millis}. */
     abstract boolean idleFor(long millis);
+
+    /** Nothing to do: what a cursor persists is a record that is replaced, there is no cursor ledger to roll. */
+    @Override
+    public void rolloverCursorsInBackground() {
+        // see the Javadoc
+    }
+
+    /** Skips a ledger in every cursor, as far as a cursor does. */
+    @Override
+    public void skipNonRecoverableLedger(long ledgerId) {
+        for (ManagedCursor cursor : getCursors()) {
+            cursor.skipNonRecoverableLedger(ledgerId);
+        }
+    }
 
     /** Nothing to do: entries are cached natively, whatever the cursors' distances are. */
     @Override
