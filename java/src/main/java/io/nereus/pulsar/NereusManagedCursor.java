@@ -215,6 +215,9 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public CompletableFuture<Void> putCursorProperty(String key, String value) {
+        if (key == null || value == null) {
+            return refusedProperty(key);
+        }
         return editCursorProperties(map -> with(map, key, value));
     }
 
@@ -225,6 +228,9 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public CompletableFuture<Void> setCursorProperties(Map<String, String> cursorProperties) {
+        if (cursorProperties != null && hasNull(cursorProperties)) {
+            return refusedProperty(cursorProperties.toString());
+        }
         Map<String, String> wanted = cursorProperties == null ? Map.of() : Map.copyOf(cursorProperties);
         for (String key : wanted.keySet()) {
             if (key.startsWith(CURSOR_INTERNAL_PROPERTY_PREFIX)) {
@@ -237,6 +243,16 @@ class NereusManagedCursor extends CursorQueries {
             map.putAll(wanted);
             return map;
         });
+    }
+
+    /** Whether a key or a value is missing: nothing that can be stored. */
+    static boolean hasNull(Map<String, ?> properties) {
+        return properties.entrySet().stream().anyMatch(e -> e.getKey() == null || e.getValue() == null);
+    }
+
+    private static CompletableFuture<Void> refusedProperty(String what) {
+        return CompletableFuture.failedFuture(
+                new IllegalArgumentException("the property " + what + " has no name or no value"));
     }
 
     private CompletableFuture<Void> editCursorProperties(UnaryOperator<Map<String, String>> edit) {
@@ -355,7 +371,9 @@ class NereusManagedCursor extends CursorQueries {
     public void asyncMarkDelete(Position position, Map<String, Long> properties, MarkDeleteCallback callback,
                                 Object ctx) {
         long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-        ManagedLedgerException refused = batchRefusal(position, unacked);
+        ManagedLedgerException refused = properties != null && hasNull(properties)
+                ? new ManagedLedgerException("a property of the mark-delete at " + position + " has no name or no value")
+                : batchRefusal(position, unacked);
         if (refused != null) {
             later(() -> callback.markDeleteFailed(refused, ctx));
             return;
