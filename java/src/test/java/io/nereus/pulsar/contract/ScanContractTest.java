@@ -15,7 +15,7 @@ import org.apache.bookkeeper.mledger.ScanOutcome;
 import org.testng.annotations.Test;
 
 /** Analyze-backlog: a scan of what a cursor has not acknowledged. */
-public class ScanTest extends ContractTest {
+public class ScanContractTest extends ContractTest {
 
     private static final long LONG = 60_000;
 

@@ -12,7 +12,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** Moving the read position without moving what is acknowledged. */
-public class SeekAndRewindTest extends ContractTest {
+public class SeekAndRewindContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aRewindGoesBackToTheFirstUnacknowledgedEntry(Storage storage) throws Exception {

@@ -18,7 +18,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** Reads that do not wait. */
-public class ReadEntriesTest extends ContractTest {
+public class ReadEntriesContractTest extends ContractTest {
 
     private static final int ENTRY_BYTES = 936;
 

@@ -18,7 +18,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** Entries counted from the first unacknowledged one: peek and skip. */
-public class NthAndSkipTest extends ContractTest {
+public class NthAndSkipContractTest extends ContractTest {
 
     private static String nthText(ManagedCursor cursor, int n, IndividualDeletedEntries deleted) throws Exception {
         Entry entry = cursor.getNthEntry(n, deleted);

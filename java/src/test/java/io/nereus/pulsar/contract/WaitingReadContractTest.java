@@ -17,7 +17,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** Reads that wait for entries. */
-public class WaitingReadsTest extends ContractTest {
+public class WaitingReadContractTest extends ContractTest {
 
     /** A ledger whose waits register at once, so that a test knows when they have. */
     private ManagedLedger ledger(Storage storage) throws Exception {

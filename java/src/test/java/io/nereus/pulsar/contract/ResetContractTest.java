@@ -21,7 +21,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Resets: a cursor goes to another place and forgets what it acknowledged. */
-public class ResetCursorTest extends ContractTest {
+public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void afterAResetTheEntryAtThePlaceIsNext(Storage storage) throws Exception {

@@ -18,7 +18,7 @@ import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
 import org.testng.annotations.Test;
 
 /** Redelivery: reading given entries again. */
-public class ReplayTest extends ContractTest {
+public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayAnswersAtOnceWhatIsAcknowledgedAndReadsTheRest(Storage storage) throws Exception {

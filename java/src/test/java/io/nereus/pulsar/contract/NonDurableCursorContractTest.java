@@ -21,7 +21,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** The cursors of readers. */
-public class NonDurableCursorTest extends ContractTest {
+public class NonDurableCursorContractTest extends ContractTest {
 
     /** What a C++ client makes of the entry id of "latest": it keeps 48 bits. */
     private static final long TRUNCATED_ENTRY_ID = (1L << 48) - 1;

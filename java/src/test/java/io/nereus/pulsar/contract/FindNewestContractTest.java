@@ -18,7 +18,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** The search for the newest entry that satisfies a predicate: expiry, seek by time, message id by time. */
-public class FindNewestTest extends ContractTest {
+public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theNewestMatchIsFoundWhereverItLies(Storage storage) throws Exception {
