@@ -66,7 +66,14 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             return false;
         }
         if (request.skip() != null) {
-            AckState.Range unskipped = firstUnskipped(found);
+            AckState.Range unskipped;
+            try {
+                unskipped = firstUnskipped(found);
+            } catch (RuntimeException | Error e) {
+                long start = found.start();
+                ledger.executor().execute(() -> fail(ManagedLedgerException.getManagedLedgerException(e), start));
+                return true;
+            }
             if (unskipped.isEmpty()) {
                 next = found.end();
                 // As a task of its own, which lets others in: all of a long backlog may be skipped.
@@ -126,8 +133,14 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     public void failed(ManagedLedgerException exception) {
         if (ledger.trimOffset() > range.start()) {
             readNextOrFinish(); // what we asked for was trimmed under way; the next range starts behind it
-        } else if (entries.isEmpty()) {
-            log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
+        } else {
+            fail(exception, range.start());
+        }
+    }
+
+    private void fail(ManagedLedgerException exception, long start) {
+        if (entries.isEmpty()) {
+            log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
             ended.run();
             request.callback().readEntriesFailed(exception, request.ctx());
         } else {
