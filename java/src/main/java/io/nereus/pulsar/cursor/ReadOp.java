@@ -80,7 +80,14 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             return false;
         }
         if (request.skip() != null) {
-            AckState.Range unskipped = firstUnskipped(found);
+            AckState.Range unskipped;
+            try {
+                unskipped = firstUnskipped(found);
+            } catch (RuntimeException | Error e) {
+                long start = found.start();
+                ledger.executor().execute(() -> failOrFinish(ManagedLedgerException.getManagedLedgerException(e), start));
+                return true;
+            }
             if (unskipped.isEmpty()) {
                 next = found.end();
                 // As a task of its own, which lets others in: all of a long backlog may be skipped.
@@ -144,14 +151,22 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             most = Math.toIntExact(range.size() / 2);
             readNextOrFinish();
         } else if (entries.isEmpty()) {
-            unreadable.at(range.start(), exception, this::readNextOrFinish, this::fail);
+            unreadable.at(range.start(), exception, this::readNextOrFinish, why -> fail(why, range.start()));
         } else {
             finish();
         }
     }
 
-    private void fail(ManagedLedgerException exception) {
-        log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
+    private void failOrFinish(ManagedLedgerException exception, long start) {
+        if (entries.isEmpty()) {
+            fail(exception, start);
+        } else {
+            finish();
+        }
+    }
+
+    private void fail(ManagedLedgerException exception, long start) {
+        log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
         ended.run();
         request.callback().readEntriesFailed(exception, request.ctx());
     }
