@@ -19,13 +19,13 @@ use crate::types::{Offset, StreamId};
 pub(super) struct Steps {
     env: Env,
     log: Arc<dyn Log>,
-    owner: String,
+    owner: Arc<str>,
     /// First properties of a stream that is created.
     properties: BTreeMap<String, String>,
 }
 
 impl Steps {
-    pub fn new(env: Env, log: Arc<dyn Log>, owner: String, properties: BTreeMap<String, String>) -> Steps {
+    pub fn new(env: Env, log: Arc<dyn Log>, owner: Arc<str>, properties: BTreeMap<String, String>) -> Steps {
         Steps {
             env,
             log,

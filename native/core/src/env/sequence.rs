@@ -15,22 +15,19 @@ use crate::error::{Error, Result};
 /// Runs steps on tasks of its own: a caller that leaves abandons the answer, never the step.
 pub struct Sequence {
     spawner: Arc<dyn Spawner>,
-    state: Mutex<State>,
+    /// What waits while a step runs; `None` = idle, which most sequences are.
+    queue: Mutex<Option<Box<Queue>>>,
     idle: Notify,
 }
 
-#[derive(Default)]
-struct State {
-    queue: VecDeque<BoxFuture<()>>,
-    running: bool,
-}
+type Queue = VecDeque<BoxFuture<()>>;
 
 impl Sequence {
     /// An idle sequence.
     pub fn new(spawner: Arc<dyn Spawner>) -> Arc<Sequence> {
         Arc::new(Sequence {
             spawner,
-            state: Mutex::default(),
+            queue: Mutex::default(),
             idle: Notify::new(),
         })
     }
@@ -46,9 +43,10 @@ impl Sequence {
             let _ = reply.send(step.await);
         });
         let start = {
-            let mut state = self.state.lock();
-            state.queue.push_back(step);
-            !std::mem::replace(&mut state.running, true)
+            let mut queue = self.queue.lock();
+            let start = queue.is_none();
+            queue.get_or_insert_default().push_back(step);
+            start
         };
         if start {
             let drain = Drain {
@@ -71,7 +69,7 @@ impl Sequence {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             idle.as_mut().enable();
-            if !self.state.lock().running {
+            if self.queue.lock().is_none() {
                 return;
             }
             idle.await;
@@ -90,11 +88,11 @@ impl Drain {
     async fn run(mut self) {
         loop {
             let step = {
-                let mut state = self.sequence.state.lock();
-                match state.queue.pop_front() {
+                let mut queue = self.sequence.queue.lock();
+                match queue.as_mut().and_then(|queue| queue.pop_front()) {
                     Some(step) => step,
                     None => {
-                        state.running = false;
+                        *queue = None;
                         self.finished = true;
                         return;
                     }
@@ -109,11 +107,7 @@ impl Drain {
 impl Drop for Drain {
     fn drop(&mut self) {
         if !self.finished {
-            let rest = {
-                let mut state = self.sequence.state.lock();
-                state.running = false;
-                std::mem::take(&mut state.queue)
-            };
+            let rest = self.sequence.queue.lock().take();
             drop(rest);
         }
         self.sequence.idle.notify_waiters();

@@ -2,6 +2,9 @@
 //!
 //! Promises: a checkpoint is one atomic batch with the position it covers, then a completed flush, off the lane's thread. Only
 //! then may what lies before be removed or re-used (L16). One that fails is tried again with the next; meanwhile nothing is removed.
+//!
+//! Threads: each runs on a thread that ends with it. What it allocates, some megabytes, thus comes back to one arena of the heap,
+//! which the next one finds; on a pool every thread would keep as much.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +108,7 @@ impl Checkpoints {
             if let Some(running) = self.running.take() {
                 running.await.unwrap_or_else(|_| {
                     Err(Error::Closed {
-                        what: "the pool for blocking work".into(),
+                        what: "the thread of a checkpoint".into(),
                     })
                 })?;
             }
@@ -121,7 +124,7 @@ impl Checkpoints {
         let (send, receive) = oneshot::channel();
         let (state, counters, clock) = (shared.state.clone(), shared.counters.clone(), env.clock.clone());
         let reclaim = self.reclaim.clone();
-        env.spawner.run_blocking(Box::new(move || {
+        let work = async move {
             if active(Mutant::RemoveBeforeFlush) {
                 reclaim.run(&counters);
             }
@@ -139,7 +142,8 @@ impl Checkpoints {
             // Before the answer: whoever closes may open the directory again at once.
             drop((state, reclaim));
             drop(send.send(done));
-        }));
+        };
+        env.spawner.spawn_dedicated("nereus-checkpoint", Box::pin(work));
         self.running = Some(receive);
     }
 }

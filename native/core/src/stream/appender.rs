@@ -12,9 +12,10 @@ use bytes::Bytes;
 use parking_lot::ReentrantMutex;
 use tokio::sync::Notify;
 
+use super::common::Common;
 use super::marks::Marks;
 use crate::cache::{Account, StreamTail};
-use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
+use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell};
 use crate::env::BoxFuture;
 use crate::error::{Error, Result};
 use crate::mutant::{active, Mutant};
@@ -24,10 +25,8 @@ use crate::types::{Offset, OwnerEpoch, StreamId};
 pub(super) struct Appender {
     stream: StreamId,
     epoch: OwnerEpoch,
-    max_entry: u32,
-    log: Arc<dyn Log>,
+    common: Arc<Common>,
     cell: Arc<HeadCell>,
-    memory: Arc<Account>,
     cached: Arc<StreamTail>,
     marks: Arc<Marks>,
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
@@ -43,24 +42,18 @@ pub(super) struct Appender {
 
 struct Tail {
     next: Offset,
-    /// Why nothing is taken. The first reason stays until `resume`.
-    refusing: Option<Error>,
+    /// Why nothing is taken. The first reason stays until `resume`. On the heap: of most streams there is none.
+    refusing: Option<Box<Error>>,
     /// `refusing` is for ever: fenced, terminated, closed, or an outcome that nobody will find out.
     for_good: bool,
 }
 
 impl Appender {
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the parts of one stream, named at the only call"
-    )]
     pub fn new(
         stream: StreamId,
         epoch: OwnerEpoch,
-        max_entry: u32,
-        log: Arc<dyn Log>,
+        common: Arc<Common>,
         cell: Arc<HeadCell>,
-        memory: Arc<Account>,
         cached: Arc<StreamTail>,
         marks: Arc<Marks>,
     ) -> Appender {
@@ -73,10 +66,8 @@ impl Appender {
         Appender {
             stream,
             epoch,
-            max_entry,
-            log,
+            common,
             cell,
-            memory,
             cached,
             marks,
             tail,
@@ -84,6 +75,11 @@ impl Appender {
             unanswered: AtomicU64::new(0),
             all_answered: Notify::new(),
         }
+    }
+
+    /// What entries on their way to the log are counted in.
+    fn memory(&self) -> &Arc<Account> {
+        &self.common.caches.budget.open_groups
     }
 
     pub fn epoch(&self) -> OwnerEpoch {
@@ -97,16 +93,16 @@ impl Appender {
         messages: u32,
         reply: impl FnOnce(AppendOutcome) + Send + 'static,
     ) -> Result<Offset> {
-        if entry.len() as u64 > u64::from(self.max_entry) {
+        if entry.len() as u64 > u64::from(self.common.max_entry) {
             let what = format!(
                 "entry of {} bytes; the largest allowed is {} bytes",
                 entry.len(),
-                self.max_entry
+                self.common.max_entry
             );
             return Err(Error::Invalid { what });
         }
         let permit = self
-            .memory
+            .memory()
             .reserve(entry.len() as u64)
             .ok_or_else(|| self.out_of_memory())?;
         let crc32c = crc32c::crc32c(&entry);
@@ -134,7 +130,7 @@ impl Appender {
             appender.answered();
         };
         let (stream, epoch, reply) = (self.stream, self.epoch, AppendReply::new(settle));
-        self.log.append(Append {
+        self.common.log.append(Append {
             stream,
             epoch,
             offset,
@@ -152,7 +148,7 @@ impl Appender {
         let mut tail = tail.borrow_mut();
         let Some(reason) = &tail.refusing else { return Ok(()) };
         if tail.for_good {
-            return Err(reason.clone());
+            return Err(Error::clone(reason));
         }
         let pending = self.pending.load(Ordering::SeqCst);
         if pending > 0 {
@@ -185,7 +181,7 @@ impl Appender {
     pub fn suspended(&self) -> bool {
         let tail = self.tail.lock();
         let tail = tail.borrow();
-        match &tail.refusing {
+        match tail.refusing.as_deref() {
             Some(Error::Fenced { .. } | Error::Terminated { .. } | Error::Closed { .. } | Error::NotFound { .. }) => {
                 false
             }
@@ -195,7 +191,7 @@ impl Appender {
 
     /// `Fenced` once a newer owner is known.
     pub fn check_owner(&self) -> Result<()> {
-        match &self.tail.lock().borrow().refusing {
+        match self.tail.lock().borrow().refusing.as_deref() {
             Some(fenced @ Error::Fenced { .. }) => Err(fenced.clone()),
             _ => Ok(()),
         }
@@ -274,8 +270,8 @@ impl Appender {
             what: format!(
                 "stream {}: {} of {} bytes for entries on their way to the log are in use",
                 self.stream,
-                self.memory.used(),
-                self.memory.limit()
+                self.memory().used(),
+                self.memory().limit()
             ),
             retry: std::time::Duration::from_millis(10),
         }
@@ -284,7 +280,7 @@ impl Appender {
 
 fn refuse(tail: &mut Tail, reason: Error, for_good: bool) {
     if tail.refusing.is_none() || (for_good && !tail.for_good) {
-        tail.refusing = Some(reason);
+        tail.refusing = Some(Box::new(reason));
         tail.for_good = for_good;
     }
 }

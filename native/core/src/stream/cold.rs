@@ -25,10 +25,13 @@ struct Run {
 pub(super) async fn read(reader: &Reader, wanted: &Wanted) -> Result<ReadBatch> {
     let source = Source {
         stream: reader.commits.stream,
-        log: &reader.log,
-        spawner: &*reader.spawner,
+        log: &reader.common.log,
+        spawner: &*reader.common.env.spawner,
     };
-    let window = reader.ahead.lock().begin(wanted.start, reader.slices.most_ahead());
+    let window = reader
+        .ahead
+        .lock()
+        .begin(wanted.start, reader.common.caches.slices.most_ahead());
     let mut taking = Taking::new(reader, wanted);
     taking.ask(&source, Patience::Wait).await?;
     while taking.wants_more() && taking.ask(&source, Patience::Now).await.unwrap_or(false) {}
@@ -92,7 +95,7 @@ impl<'a> Taking<'a> {
         let left = self.max_bytes.saturating_sub(self.bytes).saturating_sub(self.coming);
         // What is wrong further on is told to the read that begins there.
         let run = run(self.reader, self.asked.offset, self.last, left).await?;
-        let fetched = self.reader.slices.fetch(source, &run.commits, patience);
+        let fetched = self.reader.common.caches.slices.fetch(source, &run.commits, patience);
         let missing = run.commits.get(fetched.len()..).unwrap_or_default();
         self.asked = match missing.first() {
             Some(first) => Ahead {
@@ -190,7 +193,7 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
             commit, bytes_before, ..
         } = located;
         taken = taken.saturating_add(commit.bytes);
-        if !run.commits.is_empty() && taken > reader.slices.run_bytes() {
+        if !run.commits.is_empty() && taken > reader.common.caches.slices.run_bytes() {
             break;
         }
         run.commits.push(commit);
@@ -226,7 +229,7 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
         let Ok(next) = run(reader, ahead.offset, end, left).await else {
             break;
         };
-        if !reader.slices.read_ahead(source, &next.commits) {
+        if !reader.common.caches.slices.read_ahead(source, &next.commits) {
             return (ahead, true);
         }
         ahead = next.end;

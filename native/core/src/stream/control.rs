@@ -28,7 +28,7 @@ impl Shared {
             before,
             trimmed_bytes,
         };
-        self.reader.log.change(commits.stream, change).await?;
+        self.reader.common.log.change(commits.stream, change).await?;
         let trim = commits.head(|head| head.trim)?;
         let (store, stream) = (commits.store.clone(), commits.stream);
         // Nobody waits for this one; what it leaves goes with the next trim.
@@ -59,7 +59,11 @@ impl Shared {
     /// Terminates; gives the end.
     pub(super) async fn terminate(self: Arc<Self>, epoch: OwnerEpoch) -> Result<Offset> {
         let stream = self.reader.commits.stream;
-        self.reader.log.change(stream, HeadChange::Terminate { epoch }).await?;
+        self.reader
+            .common
+            .log
+            .change(stream, HeadChange::Terminate { epoch })
+            .await?;
         let end = self.reader.commits.head(|head| head.end)?;
         if let Some(appender) = &self.appender {
             appender.stop(Error::Terminated { stream, end });
@@ -78,7 +82,7 @@ impl Shared {
         for _ in 0..MAX_TRIES {
             self.confirm_owner(epoch).await?;
             let (expected, version, ledger) = match store.get(key.clone()).await? {
-                None => (Expected::Absent, 1, self.name.clone()),
+                None => (Expected::Absent, 1, self.name.to_string()),
                 Some(there) => {
                     let record = StreamProperties::decode(&key, &there.value)?;
                     if record.properties == properties {
@@ -100,7 +104,10 @@ impl Shared {
                 expected,
                 value: Some(value),
             };
-            match write_settled(&**store, &*self.clock, vec![write]).await.pop() {
+            match write_settled(&**store, &*self.reader.common.env.clock, vec![write])
+                .await
+                .pop()
+            {
                 // Still the owner: whoever comes next finds the change.
                 Some(Verdict::Applied(_)) => return self.confirm_owner(epoch).await,
                 Some(Verdict::Conflict(_)) | None => {}
@@ -120,12 +127,12 @@ impl Shared {
     /// Looks at the head anew: another engine may own the stream by now. What is written besides the head is asked for before, and
     /// answered only after, such a look.
     async fn confirm_owner(&self, epoch: OwnerEpoch) -> Result<()> {
-        self.reader.log.load(self.reader.commits.stream).await?;
+        self.reader.common.log.load(self.reader.commits.stream).await?;
         let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
         match by_epoch == epoch {
             true => Ok(()),
             false => Err(Error::Fenced {
-                what: self.name.clone(),
+                what: self.name.to_string(),
                 by_epoch,
             }),
         }

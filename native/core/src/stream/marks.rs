@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::common::Common;
 use super::locate::Commits;
 use super::rollover::{Part, Retention, Rollover, Trips};
-use crate::env::{Clock, Sequence};
+use crate::env::Sequence;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, Verdict, Versioned, Write};
@@ -28,7 +29,7 @@ const BATCH: usize = 64;
 pub(super) struct Marks {
     commits: Arc<Commits>,
     epoch: OwnerEpoch,
-    clock: Arc<dyn Clock>,
+    common: Arc<Common>,
     steps: Arc<Sequence>,
     /// Bytes of all entries committed, as the replies count them: one thread at a time, in offset order.
     total_bytes: AtomicU64,
@@ -57,12 +58,12 @@ enum Front {
 }
 
 impl Marks {
-    pub fn new(commits: Arc<Commits>, epoch: OwnerEpoch, clock: Arc<dyn Clock>, steps: Arc<Sequence>) -> Arc<Marks> {
+    pub fn new(commits: Arc<Commits>, epoch: OwnerEpoch, common: Arc<Common>, steps: Arc<Sequence>) -> Arc<Marks> {
         let total = commits.cell.with(|head| head.map_or(0, |head| head.total_bytes));
         Arc::new(Marks {
             commits,
             epoch,
-            clock,
+            common,
             steps,
             total_bytes: AtomicU64::new(total),
             trip_offset: AtomicU64::new(u64::MAX),
@@ -235,7 +236,7 @@ impl Marks {
                 value: Some(mark.encode()?),
             });
         }
-        for verdict in write_settled(&*self.commits.store, &*self.clock, writes).await {
+        for verdict in write_settled(&*self.commits.store, &*self.common.env.clock, writes).await {
             match verdict {
                 // One that is there already ends a part at the same place.
                 Verdict::Applied(_) | Verdict::Conflict(Some(_)) => {}

@@ -11,6 +11,7 @@
 
 mod appender;
 mod cold;
+mod common;
 mod control;
 mod locate;
 mod marks;
@@ -43,6 +44,7 @@ use bytes::Bytes;
 use futures::future::{select, Either, FutureExt};
 use tokio::sync::Notify;
 
+pub use common::Common;
 pub use remove::remove_remains;
 pub use rollover::{Retention, Rollover};
 pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
@@ -51,10 +53,10 @@ use self::appender::Appender;
 use self::locate::Commits;
 use self::marks::Marks;
 use self::reader::Reader;
-use crate::cache::{Caches, Permit};
-use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
+use crate::cache::Permit;
+use crate::commit::{AppendOutcome, HeadCell, HeadChange};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
-use crate::env::{BoxFuture, Clock, Env, Sequence};
+use crate::env::{BoxFuture, Sequence};
 use crate::error::{Error, Result};
 use crate::record::TrimMark;
 use crate::types::{Offset, OwnerEpoch, StreamId};
@@ -77,8 +79,7 @@ impl WeakStream {
 }
 
 struct Shared {
-    name: String,
-    clock: Arc<dyn Clock>,
+    name: Arc<str>,
     reader: Reader,
     /// `None` = opened for reading only.
     appender: Option<Arc<Appender>>,
@@ -91,19 +92,13 @@ struct Shared {
 /// What a stream is opened on.
 pub struct Parts {
     /// Ledger name, for messages.
-    pub name: String,
+    pub name: Arc<str>,
     /// The stream.
     pub stream: StreamId,
-    /// Its published head, from `log`.
+    /// Its published head, from the log.
     pub cell: Arc<HeadCell>,
-    /// What commits.
-    pub log: Arc<dyn Log>,
-    /// The world.
-    pub env: Arc<Env>,
-    /// The engine's caches.
-    pub caches: Caches,
-    /// Largest entry, bytes.
-    pub max_entry: u32,
+    /// The engine's.
+    pub common: Arc<Common>,
 }
 
 /// What only a writable handle has.
@@ -118,19 +113,17 @@ fn commits(parts: &Parts) -> Arc<Commits> {
     Arc::new(Commits {
         stream: parts.stream,
         cell: parts.cell.clone(),
-        store: parts.log.store(),
-        pages: parts.caches.pages.clone(),
+        store: parts.common.log.store(),
+        pages: parts.common.caches.pages.clone(),
     })
 }
 
 impl Stream {
     /// Takes the stream over: raises the owner epoch to one of `owner`'s own, then claims and loads the cursors. `owner` must be
     /// unique per engine run. Everything that an older owner asks for from now on is fenced (L5).
-    pub async fn take_over(parts: Parts, owner: &str) -> Result<(Stream, Vec<CursorState>)> {
-        let claim = HeadChange::Claim {
-            owner: owner.to_owned(),
-        };
-        let cell = parts.log.change(parts.stream, claim).await?;
+    pub async fn take_over(parts: Parts, owner: Arc<str>) -> Result<(Stream, Vec<CursorState>)> {
+        let claim = HeadChange::Claim { owner: owner.clone() };
+        let cell = parts.common.log.change(parts.stream, claim).await?;
         let claimed = cell.with(|head| head.map(|head| (head.owner_epoch, head.owner == owner)));
         let epoch = match claimed {
             None => {
@@ -140,33 +133,32 @@ impl Stream {
             }
             Some((by_epoch, false)) => {
                 return Err(Error::Fenced {
-                    what: parts.name,
+                    what: parts.name.to_string(),
                     by_epoch,
                 })
             }
             Some((epoch, true)) => epoch,
         };
-        let (env, store) = (parts.env.clone(), parts.log.store());
+        let (env, store) = (parts.common.env.clone(), parts.common.log.store());
         let (cursors, states) = Cursors::claim(env, store, cell.clone(), parts.stream, epoch).await?;
         Ok((Self::writable(Parts { cell, ..parts }, epoch, cursors), states))
     }
 
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
-        let cached = Arc::new(parts.caches.tail.stream());
-        let steps = Sequence::new(parts.env.spawner.clone());
+        let common = &parts.common;
+        let cached = Arc::new(common.caches.tail.stream());
+        let steps = Sequence::new(common.env.spawner.clone());
         let commits = commits(&parts);
-        let marks = Marks::new(commits.clone(), epoch, parts.env.clock.clone(), steps.clone());
+        let marks = Marks::new(commits.clone(), epoch, common.clone(), steps.clone());
         let appender = Appender::new(
             parts.stream,
             epoch,
-            parts.max_entry,
-            parts.log.clone(),
+            common.clone(),
             parts.cell.clone(),
-            parts.caches.budget.open_groups.clone(),
             cached.clone(),
             marks.clone(),
         );
-        cursors.follow(parts.log.clone());
+        cursors.follow(common.log.clone());
         let owned = Owned {
             appender: Some(Arc::new(appender)),
             cursors: Some(cursors),
@@ -177,8 +169,8 @@ impl Stream {
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
-        let cached = Arc::new(parts.caches.tail.stream());
-        let steps = Sequence::new(parts.env.spawner.clone());
+        let cached = Arc::new(parts.common.caches.tail.stream());
+        let steps = Sequence::new(parts.common.env.spawner.clone());
         let commits = commits(&parts);
         Self::assemble(parts, commits, cached, steps, Owned::default())
     }
@@ -192,18 +184,13 @@ impl Stream {
     ) -> Stream {
         let reader = Reader {
             commits,
-            log: parts.log,
-            spawner: parts.env.spawner.clone(),
-            slices: parts.caches.slices,
+            common: parts.common,
             cached,
-            hot: parts.caches.hot,
-            requests: parts.caches.budget.requests.clone(),
             ahead: Default::default(),
             closing: Notify::new(),
         };
         Stream(Arc::new(Shared {
             name: parts.name,
-            clock: parts.env.clock.clone(),
             reader,
             appender: owned.appender,
             cursors: owned.cursors,
@@ -423,7 +410,7 @@ impl Stream {
     /// A newer open takes the stream over: new work is refused as `Fenced`; what is under way ends as it may.
     pub(crate) fn fence(&self, by_epoch: OwnerEpoch) {
         let error = Error::Fenced {
-            what: self.0.name.clone(),
+            what: self.0.name.to_string(),
             by_epoch,
         };
         if let Some(appender) = &self.0.appender {

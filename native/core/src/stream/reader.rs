@@ -11,11 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::cold;
+use super::common::Common;
 use super::locate::Commits;
 use super::types::{ReadBatch, ReadEntry, ReadRequest};
-use crate::cache::{Account, Gate, Permit, ReadAhead, SliceCache, StreamTail};
-use crate::commit::Log;
-use crate::env::Spawner;
+use crate::cache::{Permit, ReadAhead, StreamTail};
 use crate::error::{Error, Result};
 use crate::types::{Offset, ReadView};
 
@@ -25,14 +24,8 @@ const WAITING_READ: u64 = 2 << 10;
 /// The reading side of one open stream.
 pub(super) struct Reader {
     pub commits: Arc<Commits>,
-    pub log: Arc<dyn Log>,
-    pub spawner: Arc<dyn Spawner>,
-    pub slices: Arc<SliceCache>,
+    pub common: Arc<Common>,
     pub cached: Arc<StreamTail>,
-    /// Permits to hold recent appends.
-    pub hot: Arc<Gate>,
-    /// Callers that wait.
-    pub requests: Arc<Account>,
     pub ahead: Mutex<ReadAhead>,
     /// Wakes reads that wait when the stream closes.
     pub closing: Notify,
@@ -54,7 +47,7 @@ impl Reader {
             Ok(None) => Some(Ok(ReadBatch::default())),
             Ok(Some(wanted)) => {
                 let (mut batch, bytes) = self.read_tail(&wanted)?;
-                batch.held.keep(Arc::new(self.hot.try_pass(bytes, 0)?));
+                batch.held.keep(Arc::new(self.common.caches.hot.try_pass(bytes, 0)?));
                 Some(Ok(batch))
             }
         }
@@ -69,7 +62,7 @@ impl Reader {
         if let Some((batch, bytes)) = self.read_tail(&wanted) {
             // Nothing is held while it waits; what was evicted meanwhile comes from the log.
             drop(batch);
-            let pass = self.hot.pass(self.commits.stream, bytes).await;
+            let pass = self.common.caches.hot.pass(self.commits.stream, bytes).await;
             if let Some((mut batch, _)) = self.read_tail(&wanted) {
                 batch.held.keep(Arc::new(pass));
                 return Ok(batch);
@@ -88,13 +81,14 @@ impl Reader {
     /// A place of `bytes` among the requests that wait; `Unavailable` when they are too many. What is larger than a quarter of all
     /// counts as a quarter, so that it has a chance beside the others.
     pub fn enter(&self, bytes: u64) -> Result<Permit> {
-        let bytes = bytes.min(self.requests.limit() / 4);
-        self.requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
+        let requests = &self.common.caches.budget.requests;
+        let bytes = bytes.min(requests.limit() / 4);
+        requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
             what: format!(
                 "stream {}: requests that wait hold {} of {} bytes",
                 self.commits.stream,
-                self.requests.used(),
-                self.requests.limit()
+                requests.used(),
+                requests.limit()
             ),
             retry: std::time::Duration::from_millis(100),
         })
