@@ -1,6 +1,5 @@
 package io.nereus.pulsar;
 
-import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeEngine;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
@@ -15,6 +14,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.common.util.OrderedScheduler;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteLedgerCallback;
@@ -62,12 +62,24 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final NoEntryCacheManager entryCacheManager;
     private final FlushPasses flushPasses;
     private final FactoryStats stats;
-    private final Map<String, CompletableFuture<NereusManagedLedger>> ledgers = new ConcurrentHashMap<>();
+    private final LedgerCatalog catalog;
+    private final Map<String, Opening> ledgers = new ConcurrentHashMap<>();
     /** Closes and deletions under way; the next open of the name waits for them. */
     private final Map<String, CompletableFuture<Void>> ending = new ConcurrentHashMap<>();
+    /** Held, shortly, to decide what an open, close or deletion of a name follows; nothing is called under it. */
+    private final Object names = new Object();
     private volatile long cacheEvictionTimeThresholdNanos;
     private volatile boolean closed;
     private long statsRefreshedNanos = System.nanoTime();
+
+    /** An open under way or done; the first one to complete the result decides. */
+    private record Opening(CompletableFuture<NereusManagedLedger> result, long startedNanos) {
+
+        /** The ledger, or null while it is being opened and when that failed. */
+        NereusManagedLedger opened() {
+            return result.isDone() && !result.isCompletedExceptionally() ? result.join() : null;
+        }
+    }
 
     /**
      * @param engine         opened by the caller, who releases it after {@link #shutdown()}
@@ -90,6 +102,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         this.stats = new FactoryStats(() -> getManagedLedgers().size(), entryCacheManager::getMaxSize, flushPasses);
         this.cacheEvictionTimeThresholdNanos =
             TimeUnit.MILLISECONDS.toNanos(config.getCacheEvictionTimeThresholdMillis());
+        this.catalog = new LedgerCatalog(engine, this::threadOf);
         this.statsTask = scheduler.scheduleWithFixedDelay(this::refreshStats, config.getStatsPeriodSeconds(),
             config.getStatsPeriodSeconds(), TimeUnit.SECONDS);
     }
@@ -142,62 +155,72 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     private CompletableFuture<NereusManagedLedger> openLedger(String name, ManagedLedgerConfig ledgerConfig,
                                                               Supplier<CompletableFuture<Boolean>> ownershipChecker) {
-        if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
-        }
         if (ledgerConfig.getShadowSource() != null) {
             return CompletableFuture.failedFuture(Unsupported.feature("shadow topics (shadow source "
                 + ledgerConfig.getShadowSourceName() + " of " + name + ")", "read the source topic instead"));
         }
-        forgetUnusable(name);
-        CompletableFuture<NereusManagedLedger> mine = new CompletableFuture<>();
-        CompletableFuture<NereusManagedLedger> others = ledgers.putIfAbsent(name, mine);
-        if (others == null) {
-            start(name, ledgerConfig, ownershipChecker, mine);
-            return mine;
+        Opening mine = new Opening(new CompletableFuture<>(), System.nanoTime());
+        Opening joined;
+        CompletableFuture<Void> before;
+        synchronized (names) {
+            if (closed) {
+                return closedFactory();
+            }
+            forgetUnusable(name);
+            joined = ledgers.putIfAbsent(name, mine);
+            before = ending.get(name);
         }
-        return others.handle((ledger, failure) -> {
-            // the open we joined may have been one that must not create what we may create
-            boolean retry = failure != null && ledgerConfig.isCreateIfMissing()
+        if (joined == null) {
+            start(name, ledgerConfig, ownershipChecker, mine, before);
+            return mine.result();
+        }
+        boolean hung = System.nanoTime() - joined.startedNanos()
+            > TimeUnit.SECONDS.toNanos(ledgerConfig.getMetadataOperationsTimeoutSeconds());
+        return joined.result().exceptionallyCompose(failure -> {
+            // what we joined may have been an open that must not create what we may create, or one that was hung
+            boolean again = hung || ledgerConfig.isCreateIfMissing()
                 && NativeErrors.toManagedLedgerException(failure) instanceof ManagedLedgerNotFoundException;
-            return retry ? openLedger(name, ledgerConfig, ownershipChecker) : others;
-        }).thenCompose(outcome -> outcome);
+            return again ? openLedger(name, ledgerConfig, ownershipChecker) : CompletableFuture.failedFuture(failure);
+        });
+    }
+
+    private static <T> CompletableFuture<T> closedFactory() {
+        return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
     }
 
     /** A fenced or closed instance never works again: the next open replaces it. */
     private void forgetUnusable(String name) {
-        CompletableFuture<NereusManagedLedger> known = ledgers.get(name);
-        if (known != null && known.isDone() && (known.isCompletedExceptionally() || known.join().isClosed())) {
+        Opening known = ledgers.get(name);
+        if (known != null && known.result().isDone() && (known.opened() == null || known.opened().isClosed())) {
             ledgers.remove(name, known);
         }
     }
 
     private void start(String name, ManagedLedgerConfig ledgerConfig,
-                       Supplier<CompletableFuture<Boolean>> ownershipChecker,
-                       CompletableFuture<NereusManagedLedger> result) {
+                       Supplier<CompletableFuture<Boolean>> ownershipChecker, Opening opening,
+                       CompletableFuture<Void> before) {
         ScheduledExecutorService thread = threadOf(name);
-        ended(name)
+        settled(before)
             .thenCompose(ignored -> checkOwner(name, ownershipChecker))
             .thenCompose(ignored -> engine.openLedger(name, ledgerConfig.isCreateIfMissing(),
                 ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties(), thread))
             .thenCompose(opened ->
                 new NereusManagedLedger(this, name, ledgerConfig, opened, thread).initialize())
             .whenComplete((ledger, failure) -> {
-                if (failure == null) {
+                if (failure != null) {
+                    ledgers.remove(name, opening);
+                    opening.result().completeExceptionally(openFailure(name, failure));
+                } else if (opening.result().complete(ledger)) {
                     log.info("[{}] opened, last {}", name, ledger.getLastConfirmedEntry());
-                    result.complete(ledger);
-                } else {
-                    ledgers.remove(name, result);
-                    result.completeExceptionally(openFailure(name, failure));
+                } else { // the factory was closed meanwhile
+                    ledger.asyncClose(Callbacks.closed(new CompletableFuture<>()), null);
                 }
             });
     }
 
-    /** Completes, never exceptionally, when no close or deletion of {@code name} is under way. */
-    private CompletableFuture<Void> ended(String name) {
-        CompletableFuture<Void> running = ending.get(name);
-        return running == null ? CompletableFuture.completedFuture(null)
-            : running.handle((ignored, failure) -> null);
+    /** Completes, never exceptionally, when a close or deletion that came before has ended; null if there was none. */
+    private static CompletableFuture<Void> settled(CompletableFuture<Void> before) {
+        return before == null ? CompletableFuture.completedFuture(null) : before.handle((ignored, failure) -> null);
     }
 
     private static CompletableFuture<Void> checkOwner(String name,
@@ -220,10 +243,12 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     /** {@code ledger} will not serve any more; {@code end} completes when its stream is released. */
     void closing(NereusManagedLedger ledger, CompletableFuture<Void> end) {
         String name = ledger.getName();
-        ending.put(name, end);
-        CompletableFuture<NereusManagedLedger> known = ledgers.get(name);
-        if (known != null && known.isDone() && !known.isCompletedExceptionally() && known.join() == ledger) {
-            ledgers.remove(name, known);
+        synchronized (names) {
+            ending.put(name, end);
+            Opening known = ledgers.get(name);
+            if (known != null && known.opened() == ledger) {
+                ledgers.remove(name, known);
+            }
         }
         end.whenComplete((ignored, failure) -> ending.remove(name, end));
     }
@@ -231,9 +256,10 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     @Override
     public Map<String, ManagedLedger> getManagedLedgers() {
         Map<String, ManagedLedger> open = new HashMap<>();
-        ledgers.forEach((name, future) -> {
-            if (future.isDone() && !future.isCompletedExceptionally()) {
-                open.put(name, future.join());
+        ledgers.forEach((name, opening) -> {
+            NereusManagedLedger ledger = opening.opened();
+            if (ledger != null) {
+                open.put(name, ledger);
             }
         });
         return open;
@@ -269,7 +295,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     private CompletableFuture<NereusReadOnlyManagedLedger> openReadOnly(String name, ManagedLedgerConfig ledgerConfig) {
         if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
+            return closedFactory();
         }
         ScheduledExecutorService thread = threadOf(name);
         return engine.openReadOnly(name, thread)
@@ -277,40 +303,32 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
             .exceptionallyCompose(failure -> CompletableFuture.failedFuture(openFailure(name, failure)));
     }
 
+    // ---- looking at what need not be open
+
     @Override
     public CompletableFuture<Boolean> asyncExists(String ledgerName) {
-        return describe(ledgerName).handle((description, failure) -> {
-            if (failure == null) {
-                return CompletableFuture.completedFuture(true);
-            }
-            return NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND ? CompletableFuture.completedFuture(false)
-                : CompletableFuture.<Boolean>failedFuture(NativeErrors.toManagedLedgerException(failure));
-        }).thenCompose(outcome -> outcome);
+        return look(ledgerName, catalog::exists);
     }
 
     @Override
     public CompletableFuture<Map<String, String>> getManagedLedgerPropertiesAsync(String name) {
-        return describe(name).handle((description, failure) -> {
-            if (failure == null) {
-                Map<String, String> properties = new HashMap<>(description.properties());
-                return CompletableFuture.completedFuture(properties);
-            }
-            // the broker asks before it opens: a topic that does not exist yet has no properties
-            return NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND
-                ? CompletableFuture.<Map<String, String>>completedFuture(new HashMap<>())
-                : CompletableFuture.<Map<String, String>>failedFuture(NativeErrors.toManagedLedgerException(failure));
-        }).thenCompose(outcome -> outcome);
+        return look(name, catalog::properties);
     }
 
     @Override
     public ManagedLedgerInfo getManagedLedgerInfo(String name) throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(describe(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()));
+        return Waiting.forOutcome(look(name, catalog::info));
     }
 
     @Override
     public void asyncGetManagedLedgerInfo(String name, ManagedLedgerInfoCallback callback, Object ctx) {
-        Callbacks.deliver(describe(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()),
-            info -> callback.getInfoComplete(info, ctx), e -> callback.getInfoFailed(e, ctx));
+        Callbacks.deliver(look(name, catalog::info), info -> callback.getInfoComplete(info, ctx),
+            e -> callback.getInfoFailed(e, ctx));
+    }
+
+    private <T> CompletableFuture<T> look(String name, Function<String, CompletableFuture<T>> question) {
+        return closed ? closedFactory() : question.apply(name).exceptionallyCompose(failure ->
+            CompletableFuture.failedFuture(NativeErrors.toManagedLedgerException(failure)));
     }
 
     /** Blocks, as the interface demands; {@code ctx} is BookKeeper's and ignored: the broker hands us null. */
@@ -318,15 +336,10 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public void estimateUnloadedTopicBacklog(PersistentOfflineTopicStats offlineTopicStats, TopicName topicName,
                                              boolean accurate, Object ctx)
             throws InterruptedException, ManagedLedgerException {
-        LedgerDescription found = Waiting.forResult(describe(topicName.getPersistenceNamingEncoding()),
-            "estimating the backlog of " + topicName);
-        new StoredLedgerReport(found).addTo(offlineTopicStats, accurate);
-        offlineTopicStats.statGeneratedAt.setTime(System.currentTimeMillis());
-    }
-
-    private CompletableFuture<LedgerDescription> describe(String name) {
-        return closed ? CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException())
-            : engine.describeLedger(name, threadOf(name));
+        if (closed) {
+            throw new ManagedLedgerFactoryClosedException();
+        }
+        catalog.estimateBacklog(offlineTopicStats, topicName, accurate);
     }
 
     // ---- deleting
@@ -356,22 +369,36 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     }
 
     private CompletableFuture<Void> deleteLedger(String name) {
-        if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
+        CompletableFuture<Void> mine = new CompletableFuture<>();
+        Opening open;
+        CompletableFuture<Void> before;
+        synchronized (names) {
+            if (closed) {
+                return closedFactory();
+            }
+            forgetUnusable(name);
+            open = ledgers.get(name);
+            before = open == null ? ending.put(name, mine) : null;
         }
-        forgetUnusable(name);
-        CompletableFuture<NereusManagedLedger> open = ledgers.get(name);
         if (open == null) {
-            CompletableFuture<Void> deleted =
-                ended(name).thenCompose(ignored -> deleteStored(name, threadOf(name)));
-            ending.put(name, deleted);
-            return deleted.whenComplete((ignored, failure) -> ending.remove(name, deleted));
+            settled(before).thenCompose(ignored -> deleteStored(name, threadOf(name)))
+                .whenComplete((ignored, failure) -> {
+                    ending.remove(name, mine);
+                    if (failure == null) {
+                        mine.complete(null);
+                    } else {
+                        mine.completeExceptionally(failure);
+                    }
+                });
+            return mine;
         }
-        return open.thenCompose(ledger -> {
-            CompletableFuture<Void> deleted = new CompletableFuture<>();
-            ledger.asyncDelete(Callbacks.deleted(deleted), null);
-            return deleted;
-        });
+        return open.result().handle((ledger, failure) -> {
+            if (failure != null) { // it was forgotten by now, and what is stored is still to be deleted
+                return deleteLedger(name);
+            }
+            ledger.asyncDelete(Callbacks.deleted(mine), null);
+            return mine;
+        }).thenCompose(Function.identity());
     }
 
     /** Deletes what is stored under {@code name}; completes on {@code thread}. */
@@ -386,21 +413,29 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         Waiting.forOutcome(shutdownAsync());
     }
 
+    /** Opens under way fail at once; what they still open is closed as it arrives. */
     @Override
     public CompletableFuture<Void> shutdownAsync() throws ManagedLedgerException {
-        synchronized (this) {
+        List<CompletableFuture<?>> ends;
+        List<Opening> openings;
+        synchronized (names) {
             if (closed) {
                 throw new ManagedLedgerFactoryClosedException();
             }
             closed = true;
+            ends = new ArrayList<>(ending.values());
+            openings = new ArrayList<>(ledgers.values());
         }
         statsTask.cancel(false);
-        List<CompletableFuture<?>> ends = new ArrayList<>(ending.values());
-        ledgers.forEach((name, future) -> ends.add(future.thenCompose(ledger -> {
-            CompletableFuture<Void> end = new CompletableFuture<>();
-            ledger.asyncClose(Callbacks.closed(end), null);
-            return end;
-        })));
+        for (Opening opening : openings) {
+            opening.result().completeExceptionally(new ManagedLedgerFactoryClosedException());
+            NereusManagedLedger ledger = opening.opened();
+            if (ledger != null) {
+                CompletableFuture<Void> end = new CompletableFuture<>();
+                ledger.asyncClose(Callbacks.closed(end), null);
+                ends.add(end);
+            }
+        }
         log.info("closing {} ledgers", ends.size());
         List<CompletableFuture<?>> settled = new ArrayList<>();
         for (CompletableFuture<?> end : ends) {
