@@ -43,13 +43,13 @@ final class LedgerCatalog {
     /** Empty for a topic that does not exist: the broker asks before it opens. The map may be changed. */
     CompletableFuture<Map<String, String>> properties(String name) {
         return find(name).thenApply(found ->
-            found.<Map<String, String>>map(description -> new HashMap<>(description.properties()))
+            found.map(description -> LedgerProperties.visible(description.properties()))
                 .orElseGet(HashMap::new));
     }
 
     /** Fails with {@code MetadataNotFoundException} if there is no such topic. */
     CompletableFuture<ManagedLedgerInfo> info(String name) {
-        return describe(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo())
+        return describeSeen(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo())
             .exceptionallyCompose(failure -> NativeErrors.codeOf(failure) != NativeErrors.NOT_FOUND
                 ? CompletableFuture.failedFuture(failure)
                 : registryNode(name).thenCompose(node -> announced(node) ? CompletableFuture.completedFuture(
@@ -59,7 +59,7 @@ final class LedgerCatalog {
     /** Fills {@code stats}; they stay as they are for a topic that does not exist, as stock's do. Blocks. */
     void estimateBacklog(PersistentOfflineTopicStats stats, TopicName topic, boolean perLedger)
             throws InterruptedException, ManagedLedgerException {
-        Waiting.forResult(find(topic.getPersistenceNamingEncoding()), "estimating the backlog of " + topic)
+        Waiting.forResult(orAbsent(describeSeen(topic.getPersistenceNamingEncoding())), "estimating the backlog of " + topic)
             .ifPresent(found -> new StoredLedgerReport(found).addTo(stats, perLedger));
         stats.statGeneratedAt.setTime(System.currentTimeMillis());
     }
@@ -70,9 +70,22 @@ final class LedgerCatalog {
 
     /** The description, or empty if there is no such ledger. */
     private CompletableFuture<Optional<LedgerDescription>> find(String name) {
-        return describe(name).thenApply(Optional::of)
+        return orAbsent(describe(name));
+    }
+
+    private static CompletableFuture<Optional<LedgerDescription>> orAbsent(CompletableFuture<LedgerDescription> found) {
+        return found.thenApply(Optional::of)
             .exceptionallyCompose(failure -> NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND
                 ? CompletableFuture.completedFuture(Optional.empty()) : CompletableFuture.failedFuture(failure));
+    }
+
+    /** As {@link #describe}; a shadow with the entries that it shows. */
+    private CompletableFuture<LedgerDescription> describeSeen(String name) {
+        return describe(name).thenCompose(own -> {
+            String source = ShadowSource.nameIn(own.properties());
+            return source == null ? CompletableFuture.completedFuture(own)
+                : describe(source).thenApply(found -> ShadowSource.seenThrough(own, found));
+        });
     }
 
     private CompletableFuture<LedgerDescription> describe(String name) {

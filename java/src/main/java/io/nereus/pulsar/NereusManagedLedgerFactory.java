@@ -2,6 +2,7 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.NativeEngine;
 import io.nereus.pulsar.bridge.NativeErrors;
+import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.util.ArrayList;
@@ -155,10 +156,6 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     private CompletableFuture<NereusManagedLedger> openLedger(String name, ManagedLedgerConfig ledgerConfig,
                                                               Supplier<CompletableFuture<Boolean>> ownershipChecker) {
-        if (ledgerConfig.getShadowSource() != null) {
-            return CompletableFuture.failedFuture(Unsupported.feature("shadow topics (shadow source "
-                + ledgerConfig.getShadowSourceName() + " of " + name + ")", "read the source topic instead"));
-        }
         Opening mine = new Opening(new CompletableFuture<>(), System.nanoTime());
         Opening joined;
         CompletableFuture<Void> before;
@@ -202,10 +199,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         ScheduledExecutorService thread = threadOf(name);
         settled(before)
             .thenCompose(ignored -> checkOwner(name, ownershipChecker))
-            .thenCompose(ignored -> engine.openLedger(name, ledgerConfig.isCreateIfMissing(),
-                ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties(), thread))
-            .thenCompose(opened ->
-                new NereusManagedLedger(this, name, ledgerConfig, opened, thread).initialize())
+            .thenCompose(ignored -> openStored(name, ledgerConfig, thread))
             .whenComplete((ledger, failure) -> {
                 if (failure != null) {
                     ledgers.remove(name, opening);
@@ -216,6 +210,24 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
                     ledger.asyncClose(Callbacks.closed(new CompletableFuture<>()), null);
                 }
             });
+    }
+
+    private CompletableFuture<NereusManagedLedger> openStored(String name, ManagedLedgerConfig ledgerConfig,
+                                                              ScheduledExecutorService thread) {
+        boolean create = ledgerConfig.isCreateIfMissing();
+        Map<String, String> properties =
+            ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties();
+        String source = ShadowSource.nameIn(ledgerConfig);
+        return source == null
+            ? engine.openLedger(name, create, properties, thread).thenCompose(opened ->
+                new NereusManagedLedger(this, name, ledgerConfig, opened, null, thread).initialize())
+            : new ShadowOpening(engine, name, thread).open(source, create, properties).thenCompose(shadow ->
+                new NereusManagedLedger(this, name, ledgerConfig, shadow.ledger(), shadow.source(), thread)
+                    .initialize().whenComplete((ledger, failure) -> {
+                        if (failure != null) {
+                            shadow.source().close();
+                        }
+                    }));
     }
 
     /** Completes, never exceptionally, when a close or deletion that came before has ended; null if there was none. */
@@ -299,8 +311,20 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         }
         ScheduledExecutorService thread = threadOf(name);
         return engine.openReadOnly(name, thread)
+            .thenCompose(opened -> throughShadow(opened, thread))
             .thenApply(opened -> new NereusReadOnlyManagedLedger(name, ledgerConfig, opened, thread))
             .exceptionallyCompose(failure -> CompletableFuture.failedFuture(openFailure(name, failure)));
+    }
+
+    /** The entries that a shadow shows are those of its source. */
+    private CompletableFuture<OpenedLedger> throughShadow(OpenedLedger opened, ScheduledExecutorService thread) {
+        String source = ShadowSource.nameIn(opened.description().properties());
+        if (source == null) {
+            return CompletableFuture.completedFuture(opened);
+        }
+        opened.stream().close();
+        return engine.openReadOnly(source, thread).thenApply(found -> new OpenedLedger(found.stream(),
+            ShadowSource.seenThrough(opened.description(), found.description())));
     }
 
     // ---- looking at what need not be open
