@@ -120,6 +120,14 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         return scheduler.chooseThread(name);
     }
 
+    /** Waits, unless the answer would come on the very thread that waits. */
+    private <T> T waitFor(String name, String what, CompletableFuture<T> future)
+            throws InterruptedException, ManagedLedgerException {
+        boolean answersHere = scheduler.getThreadID(name.hashCode()) == Thread.currentThread().getId();
+        Waiting.checkCanWait(future, what + " ledger " + name, answersHere);
+        return Waiting.forOutcome(future);
+    }
+
     private void refreshStats() {
         long now = System.nanoTime();
         long period = now - statsRefreshedNanos;
@@ -139,7 +147,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     @Override
     public ManagedLedger open(String name, ManagedLedgerConfig ledgerConfig)
             throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(openLedger(name, ledgerConfig, null));
+        return waitFor(name, "opening", openLedger(name, ledgerConfig, null));
     }
 
     @Override
@@ -283,8 +291,9 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public ReadOnlyCursor openReadOnlyCursor(String managedLedgerName, Position startPosition,
                                              ManagedLedgerConfig ledgerConfig)
             throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(openReadOnly(managedLedgerName, ledgerConfig)
-            .thenApply(ledger -> ledger.createOwningCursor(startPosition)));
+        return waitFor(managedLedgerName, "opening a read-only cursor of",
+            openReadOnly(managedLedgerName, ledgerConfig)
+                .thenApply(ledger -> ledger.createOwningCursor(startPosition)));
     }
 
     @Override
@@ -341,7 +350,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     @Override
     public ManagedLedgerInfo getManagedLedgerInfo(String name) throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(look(name, catalog::info));
+        return waitFor(name, "describing", look(name, catalog::info));
     }
 
     @Override
@@ -370,7 +379,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     @Override
     public void delete(String name) throws InterruptedException, ManagedLedgerException {
-        Waiting.forOutcome(deleteLedger(name));
+        waitFor(name, "deleting", deleteLedger(name));
     }
 
     @Override

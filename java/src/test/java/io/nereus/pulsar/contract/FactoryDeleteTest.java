@@ -215,6 +215,22 @@ public class FactoryDeleteTest extends ContractTest {
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aFailedDeletionOfAnOpenLedgerLeavesItUnusableAndMayBeRepeated(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        ManagedLedger ledger = world.open(name);
+        add(ledger, "a");
+        for (int i = 0; i < 20; i++) { // more often than anybody tries again
+            world.store().failNext(call -> true, new MetadataStoreException("the store is away"));
+        }
+        assertThat(failure(ledger::delete)).hasStackTraceContaining("the store is away");
+        world.store().reset();
+        assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerFencedException.class);
+        world.factory().delete(name);
+        assertGone(world, name);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletionOfALedgerThatAnotherBrokerHasOpenFencesThatBroker(Storage storage) throws Exception {
         World world = freshWorld(storage);
         String name = world.freshName();

@@ -2,15 +2,18 @@ package io.nereus.pulsar.contract;
 
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.await;
+import static io.nereus.pulsar.contract.Ledgers.failure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.OpenLedgerCallback;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactory;
+import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** Opens, closes and deletions of one name that meet each other. */
@@ -142,5 +145,31 @@ public class OpenRaceTest extends ContractTest {
             ManagedLedger ledger = await(open);
             assertThat(world.factory().getManagedLedgers()).containsEntry(ledger.getName(), ledger);
         }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theFactoryMayBeAskedInACallbackAndABlockingCallOnItsThreadIsRefused_case_075(Storage storage)
+            throws Exception {
+        World world = world(storage);
+        String name = world.freshName();
+        CompletableFuture<ManagedLedger> asynchronous = new CompletableFuture<>();
+        CompletableFuture<List<Exception>> blocking = new CompletableFuture<>();
+        world.factory().asyncOpen(name, world.config(), new OpenLedgerCallback() {
+            @Override
+            public void openLedgerComplete(ManagedLedger ledger, Object ctx) {
+                Factories.open(world.factory(), name, world.config()).thenAccept(asynchronous::complete);
+                blocking.complete(storage == Storage.STOCK ? List.of() // would wait for itself for ever
+                    : List.of(failure(() -> world.factory().getManagedLedgerInfo(name)),
+                        failure(() -> world.factory().openReadOnlyCursor(name, PositionFactory.EARLIEST,
+                            world.config()))));
+            }
+
+            @Override
+            public void openLedgerFailed(ManagedLedgerException exception, Object ctx) {
+                asynchronous.completeExceptionally(exception);
+            }
+        }, null, null);
+        assertThat(await(asynchronous)).isSameAs(world.open(name));
+        assertThat(await(blocking)).allSatisfy(refused -> assertThat(refused).hasMessageContaining("callback"));
     }
 }
