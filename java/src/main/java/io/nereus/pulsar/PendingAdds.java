@@ -174,6 +174,9 @@ final class PendingAdds implements Adds {
             return null;
         }
         appendFailed(add, code);
+        if (lifecycle.state() == LedgerState.FENCED) {
+            return lifecycle.appendRefusal();
+        }
         return NativeErrors.toManagedLedgerException(NativeErrors.toException(code, "append to ledger " + ledgerName));
     }
 
@@ -183,9 +186,12 @@ final class PendingAdds implements Adds {
             + " (maxMessageSize plus room for the broker's metadata); it was not stored");
     }
 
-    /** A stream refused or failed {@code add}: the ledger stops for good if fenced, else until it is resumed. */
+    /**
+     * A stream refused or failed {@code add}: the ledger stops for good if fenced, else until it is resumed. A stream
+     * that somebody else has closed belongs to a ledger that another broker of this JVM has deleted.
+     */
     void appendFailed(PendingAdd add, int code) {
-        if (code == NativeErrors.FENCED) {
+        if (code == NativeErrors.FENCED || code == NativeErrors.CLOSED && lifecycle.state() != LedgerState.CLOSED) {
             listener.fenced();
             return;
         }

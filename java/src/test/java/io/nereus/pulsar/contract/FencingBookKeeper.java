@@ -9,7 +9,6 @@ import org.apache.bookkeeper.common.util.OrderedExecutor;
  * Pulsar's mock of BookKeeper with the one promise of real bookies that it lacks: opening a ledger for recovery fences
  * whoever still writes to it.
  */
-@SuppressWarnings("try") // the mock is closed by shutdown()
 final class FencingBookKeeper extends PulsarMockBookKeeper {
 
     FencingBookKeeper(OrderedExecutor threads) throws Exception {
@@ -32,5 +31,11 @@ final class FencingBookKeeper extends PulsarMockBookKeeper {
     public void asyncOpenLedgerNoRecovery(long id, DigestType digestType, byte[] password, OpenCallback callback,
                                           Object ctx) {
         super.asyncOpenLedger(id, digestType, password, callback, ctx);
+    }
+
+    /** A broker closes its client; the bookies live on until {@link #shutdown()}. */
+    @Override
+    public void close() {
+        // nothing is the client's own
     }
 }
