@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.read;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -14,14 +15,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
-import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerMXBean;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
@@ -33,7 +30,7 @@ import org.apache.pulsar.common.policies.data.ManagedLedgerInternalStats;
 import org.testng.annotations.Test;
 
 /** Counts, sizes, the bean of a ledger and its internal report. */
-public class LedgerStatisticsContractTest extends ContractTest {
+public class LedgerStatisticsTest extends ContractTest {
 
     /** Members that stay as they are on Nereus: there are no ledgers to switch, no bookies, no cache in Java. */
     private static final Set<String> CONSTANT = Set.of("getLedgerSwitchLatencyBuckets",
@@ -62,19 +59,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
         List<Position> all = addMany(ledger, 10);
         texts(cursor.readEntries(5));
         cursor.markDelete(all.get(3));
-        CompletableFuture<Entry> read = new CompletableFuture<>();
-        ledger.asyncReadEntry(all.get(0), new ReadEntryCallback() {
-            @Override
-            public void readEntryComplete(Entry entry, Object ctx) {
-                read.complete(entry);
-            }
-
-            @Override
-            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
-                read.completeExceptionally(exception);
-            }
-        }, null);
-        await(read).release();
+        await(read(ledger, all.get(0))).release();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

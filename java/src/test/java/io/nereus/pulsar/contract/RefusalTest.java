@@ -14,7 +14,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** What a ledger of Nereus refuses by name, and the answers that are constants. */
-public class RefusalContractTest extends ContractTest {
+public class RefusalTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void offloadingIsRefusedBeforeAnyEffect(Storage storage) throws Exception {

@@ -1,5 +1,8 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.rollIfFull;
+import static io.nereus.pulsar.contract.LedgerCalls.stored;
+import static io.nereus.pulsar.contract.LedgerCalls.trim;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -26,17 +29,11 @@ import org.testng.annotations.Test;
  * What retention, truncation and trimming let go of, and what they keep. With few entries to a ledger both storages have
  * the same unit: stock deletes ledgers, Nereus parts that end where stock would have closed a ledger.
  */
-public class RetentionContractTest extends ContractTest {
+public class RetentionTest extends ContractTest {
 
     private static ManagedLedgerConfig retaining(World world, int minutes, int megabytes) {
         return world.config().setMaxEntriesPerLedger(2).setRetentionTime(minutes, TimeUnit.MINUTES)
             .setRetentionSizeInMB(megabytes);
-    }
-
-    private static void trim(ManagedLedger ledger) throws Exception {
-        CompletableFuture<Void> trimmed = new CompletableFuture<>();
-        ledger.trimConsumedLedgersInBackground(trimmed);
-        await(trimmed);
     }
 
     /** Trims until at most {@code entries} are left: stock's open ledger is closed by the append that fills it. */
@@ -45,16 +42,6 @@ public class RetentionContractTest extends ContractTest {
             trim(ledger);
             return ledger.getNumberOfEntries() <= entries;
         });
-    }
-
-    private static List<String> left(ManagedLedger ledger) throws Exception {
-        ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "look");
-        List<String> texts = new ArrayList<>();
-        while (cursor.hasMoreEntries()) {
-            texts.addAll(texts(cursor.readEntries(100)));
-        }
-        ledger.deleteCursor("look");
-        return texts;
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -81,11 +68,11 @@ public class RetentionContractTest extends ContractTest {
         List<Position> all = addMany(ledger, 9);
         fast.markDelete(all.get(8));
         trim(ledger);
-        assertThat(left(ledger)).hasSize(9);
+        assertThat(stored(ledger)).hasSize(9);
         assertThat(ledger.getSlowestConsumer().getName()).isEqualTo("slow");
         slow.markDelete(all.get(3));
         trimTo(ledger, 5);
-        assertThat(left(ledger)).containsExactly("e4", "e5", "e6", "e7", "e8");
+        assertThat(stored(ledger)).containsExactly("e4", "e5", "e6", "e7", "e8");
         ledger.deleteCursor("slow");
         trimTo(ledger, 1);
     }
@@ -135,7 +122,7 @@ public class RetentionContractTest extends ContractTest {
         assertThat(ledger.getNumberOfEntries()).isEqualTo(7);
         world.clock().advance(Duration.ofMinutes(2));
         trimTo(ledger, 1);
-        assertThat(left(ledger)).containsExactly("e6");
+        assertThat(stored(ledger)).containsExactly("e6");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -197,11 +184,6 @@ public class RetentionContractTest extends ContractTest {
         assertThat(ledger.getLastConfirmedEntry()).isEqualTo(last);
         assertThat(add(ledger, "next")).isGreaterThan(last);
         assertThat(texts(cursor.readEntries(5))).containsExactly("next");
-    }
-
-    @SuppressWarnings("deprecation") // stock's brokers call it
-    private static void rollIfFull(ManagedLedger ledger) {
-        ledger.rollCurrentLedgerIfFull();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.readOrWait;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -9,37 +10,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntriesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFencedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerTerminatedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.NoMoreEntriesToReadException;
 import org.apache.bookkeeper.mledger.Position;
-import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Ledgers that end: terminated and migrated. */
-public class TerminateContractTest extends ContractTest {
-
-    private static CompletableFuture<List<Entry>> readOrWait(ManagedCursor cursor) {
-        CompletableFuture<List<Entry>> read = new CompletableFuture<>();
-        cursor.asyncReadEntriesOrWait(10, new ReadEntriesCallback() {
-            @Override
-            public void readEntriesComplete(List<Entry> entries, Object ctx) {
-                read.complete(entries);
-            }
-
-            @Override
-            public void readEntriesFailed(ManagedLedgerException exception, Object ctx) {
-                read.completeExceptionally(exception);
-            }
-        }, null, PositionFactory.LATEST);
-        return read;
-    }
+public class TerminateTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theFinalPositionIsPersistentAndStaysReadable(Storage storage) throws Exception {

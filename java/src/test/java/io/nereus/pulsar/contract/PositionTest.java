@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.textAt;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -16,12 +17,10 @@ import java.util.NavigableMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.LedgerNotExistException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionBound;
@@ -31,26 +30,10 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Positions: the first, the last, the next, the previous, and how a ledger is searched without a cursor. */
-public class PositionContractTest extends ContractTest {
+public class PositionTest extends ContractTest {
 
     private static Position at(Position like, long entryId) {
         return PositionFactory.create(like.getLedgerId(), entryId);
-    }
-
-    private static String read(ManagedLedger ledger, Position position) throws Exception {
-        CompletableFuture<Entry> entry = new CompletableFuture<>();
-        ledger.asyncReadEntry(position, new ReadEntryCallback() {
-            @Override
-            public void readEntryComplete(Entry read, Object ctx) {
-                entry.complete(read);
-            }
-
-            @Override
-            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
-                entry.completeExceptionally(exception);
-            }
-        }, null);
-        return text(await(entry));
     }
 
     /** A predicate that owns the entry it is shown. */
@@ -165,7 +148,7 @@ public class PositionContractTest extends ContractTest {
         world.restart();
         ManagedLedger again = world.open(name);
         assertThat(again.getLastConfirmedEntry()).isEqualTo(last);
-        assertThat(read(again, last)).isEqualTo("e2");
+        assertThat(textAt(again, last)).isEqualTo("e2");
         assertThat(add(again, "later")).isGreaterThan(last);
     }
 
@@ -253,15 +236,15 @@ public class PositionContractTest extends ContractTest {
         World world = world(storage);
         ManagedLedger ledger = world.open(world.freshName());
         List<Position> all = addMany(ledger, 3);
-        assertThat(read(ledger, all.get(1))).isEqualTo("e1");
+        assertThat(textAt(ledger, all.get(1))).isEqualTo("e1");
         Position foreign = PositionFactory.create(all.get(0).getLedgerId() + 1_000_000, 0);
-        assertThat(failure(() -> read(ledger, foreign))).as("the broker answers not found")
+        assertThat(failure(() -> textAt(ledger, foreign))).as("the broker answers not found")
             .isInstanceOf(LedgerNotExistException.class);
-        assertThat(failure(() -> read(ledger, PositionFactory.create(1, 0))))
+        assertThat(failure(() -> textAt(ledger, PositionFactory.create(1, 0))))
             .isInstanceOf(LedgerNotExistException.class);
         if (storage == Storage.NEREUS) { // the mock of BookKeeper fails differently from BookKeeper here
-            assertThat(failure(() -> read(ledger, at(all.get(0), 3)))).isNotInstanceOf(LedgerNotExistException.class);
-            assertThat(failure(() -> read(ledger, at(all.get(0), -1)))).isNotInstanceOf(LedgerNotExistException.class);
+            assertThat(failure(() -> textAt(ledger, at(all.get(0), 3)))).isNotInstanceOf(LedgerNotExistException.class);
+            assertThat(failure(() -> textAt(ledger, at(all.get(0), -1)))).isNotInstanceOf(LedgerNotExistException.class);
         }
     }
 

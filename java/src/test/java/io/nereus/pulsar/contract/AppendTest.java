@@ -1,5 +1,7 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.rollIfFull;
+import static io.nereus.pulsar.contract.LedgerCalls.stored;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.texts;
@@ -30,19 +32,10 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Appends that succeed: order, positions, callbacks. */
-public class AppendContractTest extends ContractTest {
+public class AppendTest extends ContractTest {
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private static List<String> stored(ManagedLedger ledger) throws Exception {
-        ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
-        List<String> texts = new ArrayList<>();
-        while (cursor.hasMoreEntries()) {
-            texts.addAll(texts(cursor.readEntries(100)));
-        }
-        return texts;
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -258,8 +251,4 @@ public class AppendContractTest extends ContractTest {
         assertThat(stored(world.open(name, keepsAll))).isEqualTo(IntStream.range(0, 20).mapToObj(i -> "e" + i).toList());
     }
 
-    @SuppressWarnings("deprecation") // stock's brokers call it
-    private static void rollIfFull(ManagedLedger ledger) {
-        ledger.rollCurrentLedgerIfFull();
-    }
 }
