@@ -86,6 +86,7 @@ public class AppendTest extends ContractTest {
         RecordedAdds adds = new RecordedAdds();
         ledger.addEntry(bytes("whole"));
         ledger.addEntry(bytes("whole, two messages"), 2);
+        ledger.addEntry(bytes("whole, no message"), 0);
         ledger.addEntry(bytes("<cut>"), 1, 3);
         ledger.addEntry(bytes("<cut two>"), 2, 1, 7);
         ledger.asyncAddEntry(bytes("array"), adds, 0);
@@ -95,8 +96,8 @@ public class AppendTest extends ContractTest {
         ledger.asyncAddEntry(Unpooled.wrappedBuffer(bytes("buffer two")), 2, adds, 4);
         assertThat(adds.await(5)).extracting(RecordedAdds.Outcome::text)
             .containsExactly("array", "array cut", "array two", "buffer", "buffer two");
-        assertThat(stored(ledger)).containsExactly("whole", "whole, two messages", "cut", "cut two", "array",
-            "array cut", "array two", "buffer", "buffer two");
+        assertThat(stored(ledger)).containsExactly("whole", "whole, two messages", "whole, no message", "cut",
+            "cut two", "array", "array cut", "array two", "buffer", "buffer two");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

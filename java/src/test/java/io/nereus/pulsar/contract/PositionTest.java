@@ -232,6 +232,35 @@ public class PositionTest extends ContractTest {
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aClosedLedgerTellsWhenItClosedAndWhatItHolds(Storage storage) throws Exception {
+        World world = world(storage);
+        int entries = storage == Storage.STOCK ? 3 : 65_536; // where a ledger ends, and a span
+        ManagedLedger ledger = world.open(world.freshName(), keepsAll(world, entries));
+        RecordedAdds adds = new RecordedAdds();
+        for (int i = 0; i < entries; i++) {
+            ledger.asyncAddEntry(new byte[] {1, 2}, adds, i);
+        }
+        adds.await(entries);
+        ManagedCursor cursor = ledger.openCursor("c"); // everything is acknowledged, the next ledger may not exist yet
+        assertThat(cursor.getMarkDeletedPosition().getLedgerId())
+            .as("the broker takes the ledgers from the mark-delete position's to the last one")
+            .isLessThanOrEqualTo(ledger.getLedgersInfo().lastKey());
+        Position next = add(ledger, "next");
+        assertThat(next.getEntryId()).isZero();
+        await("the full ledger to be a closed one", () -> ledger.getLedgersInfo().size() == 2
+            && ledger.getLedgersInfo().firstEntry().getValue().getTimestamp() > 0);
+        LedgerInfo closed = ledger.getLedgersInfo().firstEntry().getValue();
+        assertThat(closed.getEntries()).isEqualTo(entries);
+        assertThat(closed.getSize()).isEqualTo(2L * entries);
+        assertThat(closed.getTimestamp()).isEqualTo(storage == Storage.STOCK ? world.clock().millis()
+            : closed.getTimestamp()).isPositive();
+        assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(next.getLedgerId());
+        assertThat(ledger.getLedgersInfo().lastEntry().getValue().getTimestamp()).isZero();
+        assertThat(ledger.getLedgersInfo().subMap(cursor.getMarkDeletedPosition().getLedgerId(), true,
+            ledger.getLedgersInfo().lastKey(), true)).isNotEmpty();
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryIsReadByPositionAndAMissingOneFailsByItsKind(Storage storage) throws Exception {
         World world = world(storage);
         ManagedLedger ledger = world.open(world.freshName());

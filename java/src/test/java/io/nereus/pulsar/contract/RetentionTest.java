@@ -19,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerAlreadyClosedException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
@@ -296,5 +297,38 @@ public class RetentionTest extends ContractTest {
                 assertThat(texts(reader.readEntries(100))).hasSize((int) backlog);
             }
         }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void anAckOfATrimmedEntryPassesOverNothingLive_case_033(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), retaining(world, 0, 0));
+        ManagedCursor cursor = ledger.openCursor("c", InitialPosition.Earliest);
+        List<Position> all = addMany(ledger, 9);
+        cursor.markDelete(all.get(3));
+        trimTo(ledger, 5);
+        ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
+        Position before = reader.getReadPosition();
+        try {
+            reader.markDelete(all.get(1));
+        } catch (ManagedLedgerException e) {
+            assertThat(e).as("or it is refused").isNotNull();
+        }
+        assertThat(reader.getReadPosition()).isEqualTo(before);
+        assertThat(texts(reader.readEntries(10))).containsExactly("e4", "e5", "e6", "e7", "e8");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aReaderGoesOnBehindWhatWasTruncated_case_038(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), retaining(world, -1, -1));
+        ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
+        addMany(ledger, 8);
+        assertThat(texts(reader.readEntries(3))).hasSize(3);
+        await(ledger.asyncTruncate());
+        assertThat(reader.getNumberOfEntriesInBacklog(true)).as("what is gone is no backlog").isZero();
+        add(ledger, "next");
+        assertThat(reader.getNumberOfEntriesInBacklog(true)).isEqualTo(1);
+        assertThat(texts(reader.readEntries(10))).containsExactly("next");
     }
 }
