@@ -1,6 +1,7 @@
 package io.nereus.pulsar.contract;
 
 import static io.nereus.pulsar.contract.LedgerCalls.readOrWait;
+import static io.nereus.pulsar.contract.LedgerCalls.terminate;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -52,6 +53,16 @@ public class TerminateTest extends ContractTest {
         Position last = add(ledger, "a");
         assertThat(ledger.terminate()).isEqualTo(last);
         assertThat(ledger.terminate()).isEqualTo(last);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void terminationsAtOnceAnswerTheSame(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        Position last = addMany(ledger, 3).get(2);
+        CompletableFuture<Position> first = terminate(ledger);
+        CompletableFuture<Position> second = terminate(ledger);
+        assertThat(await(second)).isEqualTo(last);
+        assertThat(await(first)).isEqualTo(last);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
