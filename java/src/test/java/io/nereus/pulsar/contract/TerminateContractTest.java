@@ -22,7 +22,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Ledgers that end: terminated and migrated. */
-public class TerminateTest extends ContractTest {
+public class TerminateContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theFinalPositionIsPersistentAndStaysReadable(Storage storage) throws Exception {

@@ -22,7 +22,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** What an interceptor and its payload processor see, and what their failures do. */
-public class InterceptorTest extends ContractTest {
+public class InterceptorContractTest extends ContractTest {
 
     private static ManagedLedgerConfig with(World world, RecordingInterceptor interceptor) {
         ManagedLedgerConfig config = world.config();

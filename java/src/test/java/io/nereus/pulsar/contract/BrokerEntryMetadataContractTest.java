@@ -20,7 +20,7 @@ import org.apache.pulsar.common.protocol.Commands;
 import org.testng.annotations.Test;
 
 /** The broker's own interceptor, which numbers messages and notes when the broker took them. */
-public class BrokerEntryMetadataTest extends ContractTest {
+public class BrokerEntryMetadataContractTest extends ContractTest {
 
     private static ManagedLedgerConfig numbering(World world, ManagedLedgerInterceptorImpl interceptor) {
         ManagedLedgerConfig config = world.config();

@@ -16,7 +16,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** What a ledger of Nereus refuses by name, and the answers that are constants. */
-public class RefusalTest extends ContractTest {
+public class RefusalContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void offloadingIsRefusedBeforeAnyEffect(Storage storage) throws Exception {

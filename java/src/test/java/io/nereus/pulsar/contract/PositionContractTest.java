@@ -10,10 +10,11 @@ import static io.nereus.pulsar.contract.Ledgers.texts;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.Range;
+import io.nereus.pulsar.compat.LedgerDetails;
+import io.nereus.pulsar.compat.LedgerInfoReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.NavigableMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
@@ -25,12 +26,11 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException.LedgerNotExistExcept
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionBound;
 import org.apache.bookkeeper.mledger.PositionFactory;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Positions: the first, the last, the next, the previous, and how a ledger is searched without a cursor. */
-public class PositionTest extends ContractTest {
+public class PositionContractTest extends ContractTest {
 
     private static Position at(Position like, long entryId) {
         return PositionFactory.create(like.getLedgerId(), entryId);
@@ -87,6 +87,15 @@ public class PositionTest extends ContractTest {
         Position after = ledger.getNextValidPosition(all.get(7));
         assertThat(after).as("the place of the next entry").isGreaterThan(all.get(7));
         assertThat(add(ledger, "next")).isEqualTo(after);
+    }
+
+    private static LedgerDetails info(ManagedLedger ledger, long ledgerId) {
+        return LedgerInfoReader.read(ledger.getLedgersInfo().get(ledgerId));
+    }
+
+    private static boolean timeIsSet(ManagedLedger ledger, long ledgerId) throws Exception {
+        Object info = ledger.getLedgersInfo().get(ledgerId);
+        return (boolean) info.getClass().getMethod("hasTimestamp").invoke(info);
     }
 
     private static ManagedLedgerConfig keepsAll(World world, int entriesPerLedger) {
@@ -212,22 +221,21 @@ public class PositionTest extends ContractTest {
     public void theListOfLedgersHoldsTheLastEntryAndEndsWithAnOpenOne(Storage storage) throws Exception {
         World world = world(storage);
         ManagedLedger ledger = world.open(world.freshName());
-        NavigableMap<Long, LedgerInfo> infos = ledger.getLedgersInfo();
-        assertThat(infos).containsOnlyKeys(ledger.getLastConfirmedEntry().getLedgerId());
+        assertThat(ledger.getLedgersInfo().keySet()).containsExactly(ledger.getLastConfirmedEntry().getLedgerId());
         addMany(ledger, 3);
-        LedgerInfo open = ledger.getLedgersInfo().lastEntry().getValue();
         assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(ledger.getLastConfirmedEntry().getLedgerId());
-        assertThat(open.hasTimestamp()).isTrue();
-        assertThat(open.getTimestamp()).isZero();
-        assertThat(await(ledger.getLedgerInfo(open.getLedgerId())).getLedgerId()).isEqualTo(open.getLedgerId());
-        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId())).isPresent();
-        assertThat(await(ledger.getLedgerInfo(open.getLedgerId() + 7))).isNull();
-        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId() - 7)).isEmpty();
+        LedgerDetails open = info(ledger, ledger.getLedgersInfo().lastKey());
+        assertThat(timeIsSet(ledger, open.ledgerId())).as("the broker asks whether the time is set").isTrue();
+        assertThat(open.closedMillis()).isZero();
+        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId())))).isEqualTo(open);
+        assertThat(ledger.getOptionalLedgerInfo(open.ledgerId()).isPresent()).isTrue();
+        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId() + 7)))).isNull();
+        assertThat(ledger.getOptionalLedgerInfo(open.ledgerId() - 7).isPresent()).isFalse();
         if (storage == Storage.STOCK) {
-            assertThat(open.getEntries()).as("stock counts a ledger when it closes").isZero();
+            assertThat(open.entries()).as("stock counts a ledger when it closes").isZero();
         } else {
-            assertThat(open.getEntries()).isEqualTo(3);
-            assertThat(open.getSize()).isEqualTo(6);
+            assertThat(open.entries()).isEqualTo(3);
+            assertThat(open.bytes()).isEqualTo(6);
         }
     }
 
@@ -247,17 +255,15 @@ public class PositionTest extends ContractTest {
             .isLessThanOrEqualTo(ledger.getLedgersInfo().lastKey());
         Position next = add(ledger, "next");
         assertThat(next.getEntryId()).isZero();
-        await("the full ledger to be a closed one", () -> ledger.getLedgersInfo().size() == 2
-            && ledger.getLedgersInfo().firstEntry().getValue().getTimestamp() > 0);
-        LedgerInfo closed = ledger.getLedgersInfo().firstEntry().getValue();
-        assertThat(closed.getEntries()).isEqualTo(entries);
-        assertThat(closed.getSize()).isEqualTo(2L * entries);
-        assertThat(closed.getTimestamp()).isEqualTo(storage == Storage.STOCK ? world.clock().millis()
-            : closed.getTimestamp()).isPositive();
+        long full = ledger.getLedgersInfo().firstKey();
+        await("the full ledger to be a closed one",
+            () -> ledger.getLedgersInfo().size() == 2 && info(ledger, full).closedMillis() > 0);
+        assertThat(info(ledger, full).entries()).isEqualTo(entries);
+        assertThat(info(ledger, full).bytes()).isEqualTo(2L * entries);
         assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(next.getLedgerId());
-        assertThat(ledger.getLedgersInfo().lastEntry().getValue().getTimestamp()).isZero();
+        assertThat(info(ledger, next.getLedgerId()).closedMillis()).isZero();
         assertThat(ledger.getLedgersInfo().subMap(cursor.getMarkDeletedPosition().getLedgerId(), true,
-            ledger.getLedgersInfo().lastKey(), true)).isNotEmpty();
+            ledger.getLedgersInfo().lastKey(), true).isEmpty()).isFalse();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

@@ -14,7 +14,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** The same questions about positions of one ledger get the same answers from both storages. */
-public class PositionParityTest extends ContractTest {
+public class PositionParityContractTest extends ContractTest {
 
     private static final int ENTRIES = 7;
 

@@ -30,7 +30,7 @@ import org.testng.annotations.Test;
  * What retention, truncation and trimming let go of, and what they keep. With few entries to a ledger both storages have
  * the same unit: stock deletes ledgers, Nereus parts that end where stock would have closed a ledger.
  */
-public class RetentionTest extends ContractTest {
+public class RetentionContractTest extends ContractTest {
 
     private static ManagedLedgerConfig retaining(World world, int minutes, int megabytes) {
         return world.config().setMaxEntriesPerLedger(2).setRetentionTime(minutes, TimeUnit.MINUTES)

@@ -25,7 +25,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** On which threads a ledger calls back, what may be called from there, and that nothing waits for ever. */
-public class ThreadsTest extends ContractTest {
+public class ThreadsContractTest extends ContractTest {
 
     /** Well below the 30 seconds after which blocking calls give up, well above what any call takes. */
     private static final Duration PROMPT = Duration.ofSeconds(10);

@@ -16,7 +16,7 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.testng.annotations.Test;
 
 /** The properties of a ledger. */
-public class LedgerPropertiesTest extends ContractTest {
+public class LedgerPropertiesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfChangeIsDurable(Storage storage) throws Exception {

@@ -25,7 +25,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** How a ledger makes, finds, lists and deletes cursors. */
-public class LedgerCursorsTest extends ContractTest {
+public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfOpenStartsWhereItSays(Storage storage) throws Exception {

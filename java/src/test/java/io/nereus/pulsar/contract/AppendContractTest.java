@@ -32,7 +32,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Appends that succeed: order, positions, callbacks. */
-public class AppendTest extends ContractTest {
+public class AppendContractTest extends ContractTest {
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);

@@ -20,7 +20,7 @@ import org.apache.bookkeeper.mledger.Position;
 import org.testng.annotations.Test;
 
 /** How a ledger is closed and deleted. */
-public class LedgerEndTest extends ContractTest {
+public class LedgerEndContractTest extends ContractTest {
 
     private static CompletableFuture<Boolean> delete(World world, ManagedLedger ledger) {
         CompletableFuture<Boolean> knownInCallback = new CompletableFuture<>();

@@ -25,7 +25,7 @@ import org.apache.pulsar.metadata.api.MetadataStoreException;
 import org.testng.annotations.Test;
 
 /** Appends that fail: with which type, in which order, and what is stored then. */
-public class AppendFailureTest extends ContractTest {
+public class AppendFailureContractTest extends ContractTest {
 
     private static ByteBuf buffer(String text) {
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);

@@ -22,7 +22,7 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Entries of every size and kind of buffer, and who owns a buffer when. */
-public class EntryBytesTest extends ContractTest {
+public class EntryBytesContractTest extends ContractTest {
 
     /** The broker's default for a message, and what it allows for its own metadata. */
     private static final int MAX_MESSAGE_BYTES = 5 * 1024 * 1024;
