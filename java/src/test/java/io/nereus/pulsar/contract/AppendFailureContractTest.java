@@ -185,6 +185,7 @@ public class AppendFailureContractTest extends ContractTest {
             assertNoneEndedTwice(adds);
             return;
         }
+        assertThat(adds.soFar()).as("before the deletion answers").hasSize(100);
         storedPrefix(adds.await(100), ManagedLedgerException.class);
         assertThat(buffers).allMatch(buffer -> buffer.refCnt() == 0);
     }
@@ -202,6 +203,7 @@ public class AppendFailureContractTest extends ContractTest {
             assertNoneEndedTwice(adds); // what was on its way when the ledger was closed may never end
             return;
         }
+        assertThat(adds.soFar()).as("before the termination answers").hasSize(100);
         List<RecordedAdds.Outcome> outcomes = adds.await(100);
         List<String> prefix = storedPrefix(outcomes, ManagedLedgerTerminatedException.class);
         assertThat(outcomes).filteredOn(RecordedAdds.Outcome::stored)
