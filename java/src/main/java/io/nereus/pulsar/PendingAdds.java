@@ -89,7 +89,7 @@ final class PendingAdds implements Adds {
      * Appends one entry. Any thread; returns after the bytes were copied.
      *
      * @param buffer   readable bytes are the entry; retained here, left untouched otherwise
-     * @param messages messages in the entry, handed to the interceptor and recorded
+     * @param messages messages in the entry, handed to the interceptor; recorded as at least 1, stock takes any number
      */
     @Override
     public void add(ByteBuf buffer, int messages, AddEntryCallback callback, Object ctx) {
@@ -169,7 +169,7 @@ final class PendingAdds implements Adds {
 
     private ManagedLedgerException append(PendingAdd add, ByteBuf stored) {
         add.resumeCount(resumeCount);
-        int code = stream.append(stored, add.messages(), add);
+        int code = stream.append(stored, Math.max(1, add.messages()), add);
         if (code == NativeErrors.OK) {
             return null;
         }
