@@ -72,6 +72,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private final LedgerDescription opened;
 
     private volatile ManagedLedgerConfig config;
+    /** The one thread of the executor, known before anybody else sees the ledger. */
+    private volatile Thread executorThread;
 
     /**
      * Wraps an opened stream; {@link #initialize()} has to run before anybody else sees the ledger.
@@ -109,7 +111,10 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
      */
     CompletableFuture<NereusManagedLedger> initialize() {
         return new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor).initialize()
-            .thenApply(ignored -> this);
+            .thenApplyAsync(ignored -> {
+                executorThread = Thread.currentThread();
+                return this;
+            }, this::execute);
     }
 
     // ---- for cursors and collaborators
@@ -120,6 +125,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     FlushPasses flushPasses() {
         return factory.flushPasses();
+    }
+
+    @Override
+    boolean isOnExecutor() {
+        return Thread.currentThread() == executorThread;
     }
 
     @Override
