@@ -136,7 +136,7 @@ final class EntryReader {
                     data = handle.getProcessedPayload();
                 }
             }
-            return EntryImpl.create(position, data);
+            return EntryImpl.create(position.getLedgerId(), position.getEntryId(), data);   // the form that all releases have
         } finally {
             ReferenceCountUtil.safeRelease(data);
             if (handle != null) {

@@ -8,6 +8,7 @@ import io.nereus.pulsar.cursor.CursorKeeper;
 import io.nereus.pulsar.cursor.CursorLedger;
 import io.nereus.pulsar.cursor.CursorProgress;
 import io.nereus.pulsar.cursor.CursorStats;
+import io.nereus.pulsar.cursor.DamagedEntries;
 import io.nereus.pulsar.cursor.DurableKeeper;
 import io.nereus.pulsar.cursor.FindNewestOp;
 import io.nereus.pulsar.cursor.ReadOp;
@@ -69,6 +70,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private final String name;
     private final CursorKeeper keeper;
+    private final DamagedEntries damaged;
     private final WaitingRead waitingRead;
     private final CursorLifecycle lifecycle;
     private final CursorStats stats = new CursorStats(this);
@@ -85,6 +87,7 @@ class NereusManagedCursor extends CursorQueries {
         super(ledger, new CursorProgress(ledger, acks));
         this.name = name;
         this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved, this::getThrottleMarkDelete);
+        this.damaged = new DamagedEntries(name, ledger, progress, keeper);
         this.waitingRead = new WaitingRead(ledger, progress, () -> ledger.addWaitingCursor(this),
                 () -> ledger.removeWaitingCursor(this), this::startRead,
                 () -> ledger.getConfig().getNewEntriesCheckDelayInMillis());
@@ -311,7 +314,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private void startRead(ReadRequest request) {
         readsUnderWay.incrementAndGet();
-        ReadOp.start(ledger, progress, request, readsUnderWay::decrementAndGet);
+        ReadOp.start(ledger, progress, request, readsUnderWay::decrementAndGet, damaged);
     }
 
     @Override
@@ -357,7 +360,7 @@ class NereusManagedCursor extends CursorQueries {
         }).mapToLong(ledger::offset).sorted().distinct().toArray();
         if (offsets.length > 0) {
             progress.passReplayed(offsets);
-            ReplayOp.start(ledger, offsets, callback, ctx);
+            ReplayOp.start(ledger, offsets, damaged.replaying(offsets, callback), ctx);
         } else if (positions.isEmpty()) {
             later(() -> callback.readEntriesComplete(new ArrayList<>(), ctx));
         }
