@@ -84,8 +84,8 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             try {
                 unskipped = firstUnskipped(found);
             } catch (RuntimeException | Error e) {
-                range = found;
-                ledger.executor().execute(() -> conditionFailed(ManagedLedgerException.getManagedLedgerException(e)));
+                long start = found.start();
+                ledger.executor().execute(() -> failOrFinish(ManagedLedgerException.getManagedLedgerException(e), start));
                 return true;
             }
             if (unskipped.isEmpty()) {
@@ -151,22 +151,22 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             most = Math.toIntExact(range.size() / 2);
             readNextOrFinish();
         } else if (entries.isEmpty()) {
-            unreadable.at(range.start(), exception, this::readNextOrFinish, this::fail);
+            unreadable.at(range.start(), exception, this::readNextOrFinish, why -> fail(why, range.start()));
         } else {
             finish();
         }
     }
 
-    private void conditionFailed(ManagedLedgerException exception) {
+    private void failOrFinish(ManagedLedgerException exception, long start) {
         if (entries.isEmpty()) {
-            fail(exception);
+            fail(exception, start);
         } else {
             finish();
         }
     }
 
-    private void fail(ManagedLedgerException exception) {
-        log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
+    private void fail(ManagedLedgerException exception, long start) {
+        log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
         ended.run();
         request.callback().readEntriesFailed(exception, request.ctx());
     }

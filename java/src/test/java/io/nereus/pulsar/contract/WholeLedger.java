@@ -8,14 +8,14 @@ import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.PositionFactory;
 
 /** A look at everything a ledger holds, through a cursor that is not stored. */
-final class Reading implements AutoCloseable {
+final class WholeLedger implements AutoCloseable {
 
     private static final int BATCH = 1000;
 
     private final ManagedLedger ledger;
     private final ManagedCursor cursor;
 
-    Reading(ManagedLedger ledger) throws Exception {
+    WholeLedger(ManagedLedger ledger) throws Exception {
         this.ledger = ledger;
         this.cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
     }
