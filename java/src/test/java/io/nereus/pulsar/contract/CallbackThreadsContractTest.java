@@ -83,7 +83,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyCallbackComesOnceAndHoldsNoLock(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = CursorReads.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 12);
         AtomicReference<Throwable> blocked = new AtomicReference<>();
         Runnable look = () -> {
@@ -110,7 +110,7 @@ public class CallbackThreadsContractTest extends ContractTest {
         cursor.asyncGetNthEntry(300, Exclude, Answer.entry(noNth), null);
         assertThat(noNth.get()).isNull();
         Answer<Position> found = new Answer<Position>().within(look);
-        cursor.asyncFindNewestMatching(FindPositionConstraint.SearchActiveEntries, CursorReads.numberAtMost(5),
+        cursor.asyncFindNewestMatching(FindPositionConstraint.SearchActiveEntries, Reads.numberAtMost(5),
             Answer.found(found), null);
         found.get();
         Answer<Object> reset = new Answer<>().within(look);
@@ -136,16 +136,16 @@ public class CallbackThreadsContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void callbacksComeOnTheThreadOfTheLedger(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = CursorReads.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
-        Answer<List<Entry>> read = CursorReads.readLater(cursor, 1);
+        Answer<List<Entry>> read = Reads.readLater(cursor, 1);
         read.get().forEach(Entry::release);
         Thread thread = read.thread();
         assertThat(thread).isNotSameAs(Thread.currentThread());
-        Answer<Entry> none = CursorReads.nth(cursor, 100, Exclude);
+        Answer<Entry> none = Reads.nth(cursor, 100, Exclude);
         none.get();
         cursor.close();
-        Answer<List<Entry>> refused = CursorReads.readLater(cursor, 1);
+        Answer<List<Entry>> refused = Reads.readLater(cursor, 1);
         refused.failure();
         for (Answer<?> answer : List.of(none, refused)) {
             assertThat(answer.thread()).isSameAs(storage == Storage.STOCK ? Thread.currentThread() : thread);
@@ -155,7 +155,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aChainOfReadsDoesNotGrowTheStack(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = CursorReads.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         CompletableFuture<Integer> deepest = new CompletableFuture<>();
         AtomicInteger left = new AtomicInteger(CHAIN);
@@ -199,7 +199,7 @@ public class CallbackThreadsContractTest extends ContractTest {
 
     private CompletableFuture<Integer> chainOfRefusals(Storage storage, int length) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = CursorReads.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.close();
         CompletableFuture<Integer> deepest = new CompletableFuture<>();
         AtomicInteger left = new AtomicInteger(length);
@@ -226,8 +226,8 @@ public class CallbackThreadsContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setNewEntriesCheckDelayInMillis(0);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor throwing = CursorReads.earliest(ledger, "throwing");
-        ManagedCursor other = CursorReads.earliest(ledger, "other");
+        ManagedCursor throwing = Reads.earliest(ledger, "throwing");
+        ManagedCursor other = Reads.earliest(ledger, "other");
         Answer<List<Entry>> bad = new Answer<>();
         throwing.asyncReadEntriesOrWait(1, new ReadEntriesCallback() {
             @Override
@@ -241,11 +241,11 @@ public class CallbackThreadsContractTest extends ContractTest {
                 Answer.entries(bad).readEntriesFailed(exception, ctx);
             }
         }, null, PositionFactory.LATEST);
-        Answer<List<Entry>> good = CursorReads.readOrWait(other, 1);
+        Answer<List<Entry>> good = Reads.readOrWait(other, 1);
         Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(good.get())).containsExactly("e0");
         assertThat(Ledgers.texts(bad.get())).containsExactly("e0");
-        Answer<List<Entry>> next = CursorReads.readOrWait(throwing, 1);
+        Answer<List<Entry>> next = Reads.readOrWait(throwing, 1);
         Ledgers.add(ledger, "e1");
         assertThat(Ledgers.texts(next.get())).containsExactly("e1");
         assertThat(bad.calls()).isEqualTo(1);
