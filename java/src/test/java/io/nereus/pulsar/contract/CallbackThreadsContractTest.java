@@ -152,6 +152,35 @@ public class CallbackThreadsContractTest extends ContractTest {
         }
     }
 
+    /** Case 75: a call that would wait for the thread it is on is refused at once; reads before they take anything. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aBlockingCursorCallInACallbackIsRefusedAtOnce_case_075(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 6);
+        List<Ledgers.ThrowingRunnable> calls = List.of(() -> cursor.readEntries(1), () -> cursor.readEntriesOrWait(1),
+            () -> cursor.replayEntries(Set.of(positions.get(1))), () -> cursor.getNthEntry(1, Exclude),
+            () -> cursor.findNewestMatching(Reads.numberAtMost(2)), () -> cursor.markDelete(positions.get(0)));
+        if (storage == Storage.STOCK) {
+            // stock waits for ever, or for its time-out; the asynchronous calls work there too
+            List<Answer<Entry>> nth = new ArrayList<>();
+            Answer<List<Entry>> read =
+                new Answer<List<Entry>>().within(() -> nth.add(Reads.nth(cursor, 1, Exclude)));
+            cursor.asyncReadEntries(1, Answer.entries(read), null, PositionFactory.LATEST);
+            assertThat(Ledgers.texts(read.get())).containsExactly("e0");
+            assertThat(Ledgers.text(nth.get(0).get())).isEqualTo("e0");
+            return;
+        }
+        List<ManagedLedgerException> refusals = new ArrayList<>();
+        Answer<List<Entry>> read = new Answer<List<Entry>>()
+            .within(() -> calls.forEach(call -> refusals.add(Ledgers.failure(call))));
+        cursor.asyncReadEntries(2, Answer.entries(read), null, PositionFactory.LATEST);
+        assertThat(Ledgers.texts(read.get())).isEqualTo(Reads.texts(0, 2));
+        assertThat(refusals).hasSize(calls.size()).allMatch(refusal -> refusal.getMessage().contains("callback"));
+        assertThat(Reads.readAll(cursor)).as("no refused read has taken an entry").isEqualTo(Reads.texts(2, 6));
+        Ledgers.await("the mark-delete goes on", () -> cursor.getMarkDeletedPosition().equals(positions.get(0)));
+    }
+
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aChainOfReadsDoesNotGrowTheStack(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
