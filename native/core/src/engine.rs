@@ -107,6 +107,8 @@ pub struct EngineState {
     pub journal: JournalState,
     /// Memory accounts: name, bytes in use, limit.
     pub memory: Vec<(&'static str, u64, u64)>,
+    /// What reads cost so far.
+    pub reads: ReadStats,
 }
 
 /// A storage engine on one data directory. Cheap to clone.
@@ -395,6 +397,7 @@ impl Engine {
         Ok(EngineState {
             journal: self.0.journal.state().await?,
             memory: self.memory(),
+            reads: self.reads(),
         })
     }
 
@@ -519,6 +522,8 @@ impl Engine {
 
     fn keep(&self, handles: &mut Vec<WeakStream>, stream: &Stream) {
         handles.retain(|handle| handle.upgrade().is_some());
+        // One is the usual number, and there may be very many ledgers.
+        handles.reserve_exact(1);
         handles.push(stream.downgrade());
     }
 

@@ -19,6 +19,8 @@ use crate::stream::{Retention, Rollover};
 use crate::types::Offset;
 
 mod cases;
+mod damage;
+mod follow;
 
 pub(super) const NAME: &str = "public/default/persistent/topic";
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, Notify};
+use tokio::sync::oneshot;
 
 use super::{BoxFuture, Spawner};
 use crate::error::{Error, Result};
@@ -15,20 +15,24 @@ use crate::error::{Error, Result};
 /// Runs steps on tasks of its own: a caller that leaves abandons the answer, never the step.
 pub struct Sequence {
     spawner: Arc<dyn Spawner>,
-    /// What waits while a step runs; `None` = idle, which most sequences are.
-    queue: Mutex<Option<Box<Queue>>>,
-    idle: Notify,
+    /// `None` = idle, which most sequences are.
+    busy: Mutex<Option<Box<Busy>>>,
 }
 
-type Queue = VecDeque<BoxFuture<()>>;
+/// What waits while a step runs.
+#[derive(Default)]
+struct Busy {
+    queue: VecDeque<BoxFuture<()>>,
+    /// Told, by being dropped, when the sequence is idle again.
+    watchers: Vec<oneshot::Sender<()>>,
+}
 
 impl Sequence {
     /// An idle sequence.
     pub fn new(spawner: Arc<dyn Spawner>) -> Arc<Sequence> {
         Arc::new(Sequence {
             spawner,
-            queue: Mutex::default(),
-            idle: Notify::new(),
+            busy: Mutex::default(),
         })
     }
 
@@ -43,9 +47,9 @@ impl Sequence {
             let _ = reply.send(step.await);
         });
         let start = {
-            let mut queue = self.queue.lock();
-            let start = queue.is_none();
-            queue.get_or_insert_default().push_back(step);
+            let mut busy = self.busy.lock();
+            let start = busy.is_none();
+            busy.get_or_insert_default().queue.push_back(step);
             start
         };
         if start {
@@ -67,12 +71,13 @@ impl Sequence {
     /// Resolves when nothing is queued or running.
     pub async fn idle(&self) {
         loop {
-            let mut idle = std::pin::pin!(self.idle.notified());
-            idle.as_mut().enable();
-            if self.queue.lock().is_none() {
-                return;
+            let (watcher, ended) = oneshot::channel();
+            match self.busy.lock().as_mut() {
+                Some(busy) => busy.watchers.push(watcher),
+                None => return,
             }
-            idle.await;
+            // Nothing is ever sent: the watcher goes with the last step.
+            let _ = ended.await;
         }
     }
 }
@@ -88,12 +93,15 @@ impl Drain {
     async fn run(mut self) {
         loop {
             let step = {
-                let mut queue = self.sequence.queue.lock();
-                match queue.as_mut().and_then(|queue| queue.pop_front()) {
+                let mut busy = self.sequence.busy.lock();
+                match busy.as_mut().and_then(|busy| busy.queue.pop_front()) {
                     Some(step) => step,
                     None => {
-                        *queue = None;
                         self.finished = true;
+                        let done = busy.take();
+                        // Watchers wake outside the lock.
+                        drop(busy);
+                        drop(done);
                         return;
                     }
                 }
@@ -107,10 +115,9 @@ impl Drain {
 impl Drop for Drain {
     fn drop(&mut self) {
         if !self.finished {
-            let rest = self.sequence.queue.lock().take();
+            let rest = self.sequence.busy.lock().take();
             drop(rest);
         }
-        self.sequence.idle.notify_waiters();
     }
 }
 

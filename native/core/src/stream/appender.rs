@@ -12,10 +12,10 @@ use bytes::Bytes;
 use parking_lot::ReentrantMutex;
 use tokio::sync::Notify;
 
-use super::common::Common;
+use super::common::Trunk;
 use super::marks::Marks;
-use crate::cache::{Account, StreamTail};
-use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell};
+use crate::cache::Account;
+use crate::commit::{Append, AppendOutcome, AppendReply};
 use crate::env::BoxFuture;
 use crate::error::{Error, Result};
 use crate::mutant::{active, Mutant};
@@ -23,11 +23,8 @@ use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// The writing side of one open stream. Only handles of one owner epoch share it.
 pub(super) struct Appender {
-    stream: StreamId,
+    trunk: Arc<Trunk>,
     epoch: OwnerEpoch,
-    common: Arc<Common>,
-    cell: Arc<HeadCell>,
-    cached: Arc<StreamTail>,
     marks: Arc<Marks>,
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
@@ -49,26 +46,19 @@ struct Tail {
 }
 
 impl Appender {
-    pub fn new(
-        stream: StreamId,
-        epoch: OwnerEpoch,
-        common: Arc<Common>,
-        cell: Arc<HeadCell>,
-        cached: Arc<StreamTail>,
-        marks: Arc<Marks>,
-    ) -> Appender {
-        let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
+    pub fn new(trunk: Arc<Trunk>, epoch: OwnerEpoch, marks: Arc<Marks>) -> Appender {
+        let next = trunk
+            .commits
+            .cell
+            .with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
             next,
             refusing: None,
             for_good: false,
         }));
         Appender {
-            stream,
+            trunk,
             epoch,
-            common,
-            cell,
-            cached,
             marks,
             tail,
             pending: AtomicU64::new(0),
@@ -77,9 +67,13 @@ impl Appender {
         }
     }
 
+    fn stream(&self) -> StreamId {
+        self.trunk.commits.stream
+    }
+
     /// What entries on their way to the log are counted in.
     fn memory(&self) -> &Arc<Account> {
-        &self.common.caches.budget.open_groups
+        &self.trunk.common.caches.budget.open_groups
     }
 
     pub fn epoch(&self) -> OwnerEpoch {
@@ -93,11 +87,11 @@ impl Appender {
         messages: u32,
         reply: impl FnOnce(AppendOutcome) + Send + 'static,
     ) -> Result<Offset> {
-        if entry.len() as u64 > u64::from(self.common.max_entry) {
+        if entry.len() as u64 > u64::from(self.trunk.common.max_entry) {
             let what = format!(
                 "entry of {} bytes; the largest allowed is {} bytes",
                 entry.len(),
-                self.common.max_entry
+                self.trunk.common.max_entry
             );
             return Err(Error::Invalid { what });
         }
@@ -115,7 +109,7 @@ impl Appender {
             }
             let offset = tail.next;
             tail.next = offset.checked_add(1).ok_or_else(|| Error::Invalid {
-                what: format!("stream {} has used up its offsets", self.stream),
+                what: format!("stream {} has used up its offsets", self.stream()),
             })?;
             self.pending.fetch_add(1, Ordering::SeqCst);
             self.unanswered.fetch_add(1, Ordering::SeqCst);
@@ -129,8 +123,8 @@ impl Appender {
             reply(outcome);
             appender.answered();
         };
-        let (stream, epoch, reply) = (self.stream, self.epoch, AppendReply::new(settle));
-        self.common.log.append(Append {
+        let (stream, epoch, reply) = (self.stream(), self.epoch, AppendReply::new(settle));
+        self.trunk.common.log.append(Append {
             stream,
             epoch,
             offset,
@@ -154,16 +148,18 @@ impl Appender {
         if pending > 0 {
             let reason = format!("{pending} appends are not settled yet; first failure: {reason}");
             return Err(Error::Suspended {
-                stream: self.stream,
+                stream: self.stream(),
                 reason,
             });
         }
         let behind = tail.next;
         tail.next = self
+            .trunk
+            .commits
             .cell
             .with(|head| head.map(|head| head.end))
             .ok_or_else(|| Error::NotFound {
-                what: format!("stream {}", self.stream),
+                what: format!("stream {}", self.stream()),
             })?;
         if active(Mutant::ResumeBehindGap) {
             tail.next = behind;
@@ -217,7 +213,7 @@ impl Appender {
         if let AppendOutcome::Committed { offset, append_millis } = outcome {
             let bytes = entry.len() as u64;
             // The cache comes first: whoever hears of the commit finds the entry there.
-            self.cached.push(offset, entry);
+            self.trunk.recent.push(offset, entry);
             self.marks.committed(offset, bytes, append_millis);
             self.pending.fetch_sub(1, Ordering::SeqCst);
             return outcome;
@@ -259,7 +255,7 @@ impl Appender {
             reason if for_good => reason.clone(),
             Error::Suspended { .. } => reason.clone(),
             reason => Error::Suspended {
-                stream: self.stream,
+                stream: self.stream(),
                 reason: reason.to_string(),
             },
         }
@@ -269,7 +265,7 @@ impl Appender {
         Error::Unavailable {
             what: format!(
                 "stream {}: {} of {} bytes for entries on their way to the log are in use",
-                self.stream,
+                self.stream(),
                 self.memory().used(),
                 self.memory().limit()
             ),

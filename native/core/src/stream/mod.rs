@@ -50,6 +50,7 @@ pub use rollover::{Retention, Rollover};
 pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
+use self::common::Trunk;
 use self::locate::Commits;
 use self::marks::Marks;
 use self::reader::Reader;
@@ -109,12 +110,17 @@ struct Owned {
     marks: Option<Arc<Marks>>,
 }
 
-fn commits(parts: &Parts) -> Arc<Commits> {
-    Arc::new(Commits {
+fn trunk(parts: &Parts) -> Arc<Trunk> {
+    let commits = Commits {
         stream: parts.stream,
         cell: parts.cell.clone(),
         store: parts.common.log.store(),
         pages: parts.common.caches.pages.clone(),
+    };
+    Arc::new(Trunk {
+        commits,
+        recent: parts.common.caches.tail.stream(),
+        common: parts.common.clone(),
     })
 }
 
@@ -145,52 +151,32 @@ impl Stream {
     }
 
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
-        let common = &parts.common;
-        let cached = Arc::new(common.caches.tail.stream());
-        let steps = Sequence::new(common.env.spawner.clone());
-        let commits = commits(&parts);
-        let marks = Marks::new(commits.clone(), epoch, common.clone(), steps.clone());
-        let appender = Appender::new(
-            parts.stream,
-            epoch,
-            common.clone(),
-            parts.cell.clone(),
-            cached.clone(),
-            marks.clone(),
-        );
-        cursors.follow(common.log.clone());
+        let (trunk, steps) = (trunk(&parts), Sequence::new(parts.common.env.spawner.clone()));
+        let marks = Marks::new(trunk.clone(), epoch, steps.clone());
+        let appender = Appender::new(trunk.clone(), epoch, marks.clone());
+        cursors.follow(parts.common.log.clone());
         let owned = Owned {
             appender: Some(Arc::new(appender)),
             cursors: Some(cursors),
             marks: Some(marks),
         };
-        Self::assemble(parts, commits, cached, steps, owned)
+        Self::assemble(parts.name, trunk, steps, owned)
     }
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
-        let cached = Arc::new(parts.common.caches.tail.stream());
-        let steps = Sequence::new(parts.common.env.spawner.clone());
-        let commits = commits(&parts);
-        Self::assemble(parts, commits, cached, steps, Owned::default())
+        let (trunk, steps) = (trunk(&parts), Sequence::new(parts.common.env.spawner.clone()));
+        Self::assemble(parts.name, trunk, steps, Owned::default())
     }
 
-    fn assemble(
-        parts: Parts,
-        commits: Arc<Commits>,
-        cached: Arc<crate::cache::StreamTail>,
-        steps: Arc<Sequence>,
-        owned: Owned,
-    ) -> Stream {
+    fn assemble(name: Arc<str>, trunk: Arc<Trunk>, steps: Arc<Sequence>, owned: Owned) -> Stream {
         let reader = Reader {
-            commits,
-            common: parts.common,
-            cached,
+            trunk,
             ahead: Default::default(),
             closing: Notify::new(),
         };
         Stream(Arc::new(Shared {
-            name: parts.name,
+            name,
             reader,
             appender: owned.appender,
             cursors: owned.cursors,
@@ -202,7 +188,7 @@ impl Stream {
 
     /// Identity of the stream.
     pub fn id(&self) -> StreamId {
-        self.0.reader.commits.stream
+        self.0.reader.trunk.commits.stream
     }
 
     /// The ledger name it was opened under.
@@ -260,7 +246,7 @@ impl Stream {
 
     /// Resolves once the committed end is beyond `offset`, or the stream is terminated, deleted or closed: look at `state`.
     pub async fn wait_past(&self, offset: Offset) {
-        let cell = &self.0.reader.commits.cell;
+        let cell = &self.0.reader.trunk.commits.cell;
         loop {
             let mut changed = std::pin::pin!(cell.changed());
             changed.as_mut().enable();
@@ -275,7 +261,7 @@ impl Stream {
     /// Bounds and counts, one consistent snapshot. Of a deleted stream: empty and terminated.
     pub fn state(&self) -> StreamState {
         let suspended = self.0.appender.as_ref().is_some_and(|appender| appender.suspended());
-        let cell = &self.0.reader.commits.cell;
+        let cell = &self.0.reader.trunk.commits.cell;
         cell.with(|head| match head {
             Some(head) => StreamState {
                 trim: head.trim,
@@ -303,21 +289,21 @@ impl Stream {
     /// Every live span of 65,536 offsets, ascending. Costs two look-ups of commit pages per span.
     pub async fn spans(&self) -> Result<Vec<SpanInfo>> {
         self.open()?;
-        self.0.reader.commits.spans().await
+        self.0.reader.trunk.commits.spans().await
     }
 
     /// Bytes of the live entries in `from..to`: exact where commits start and end, by proportion inside one; sizes of ranges that
     /// touch add up.
     pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
         self.open()?;
-        self.0.reader.commits.size_between(from, to).await
+        self.0.reader.trunk.commits.size_between(from, to).await
     }
 
     /// The first live offset appended at or after `millis` (broker clock); `None` when all are older. Exact also when the clock
     /// went back.
     pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
         self.open()?;
-        self.0.reader.commits.find_time(millis).await
+        self.0.reader.trunk.commits.find_time(millis).await
     }
 
     /// Ends the stream for ever; gives its end. Appends reserved before still commit.
@@ -384,10 +370,18 @@ impl Stream {
         }
     }
 
+    /// The cursors of this stream mean offsets of `source`, as those of a shadow topic do. For this handle; nothing is stored.
+    ///
+    /// # Errors
+    /// `Invalid` when this handle is for reading only, or follows another stream already.
+    pub fn follow(&self, source: &Stream) -> Result<()> {
+        self.cursors()?.walk_over(&source.0.reader.trunk.commits.cell)
+    }
+
     /// Every durable cursor, by name.
     pub async fn list_cursors(&self) -> Result<Vec<CursorState>> {
         self.open()?;
-        crate::cursor::read_all(&*self.0.reader.commits.store, self.id()).await
+        crate::cursor::read_all(&*self.0.reader.trunk.commits.store, self.id()).await
     }
 
     /// Refuses new work and waits for what is under way: every append is answered, every step done. Idempotent.
@@ -402,7 +396,7 @@ impl Stream {
                 cursors.idle().await;
             }
             shared.steps.idle().await;
-            shared.reader.cached.clear();
+            shared.reader.trunk.recent.clear();
             Ok(())
         })
     }
@@ -443,7 +437,7 @@ impl Stream {
         if let Some(cursors) = &self.0.cursors {
             cursors.stop(reason);
         }
-        self.0.reader.commits.cell.wake_all();
+        self.0.reader.trunk.commits.cell.wake_all();
         self.0.reader.closing.notify_waiters();
         self.0.reader.ahead.lock().clear();
     }
