@@ -19,6 +19,7 @@ use crate::stream::{Retention, Rollover};
 use crate::types::Offset;
 
 mod cases;
+mod follow;
 
 pub(super) const NAME: &str = "public/default/persistent/topic";
 

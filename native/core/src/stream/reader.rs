@@ -55,6 +55,7 @@ impl Reader {
             Ok(Some(wanted)) => {
                 let (mut batch, bytes) = self.read_tail(&wanted)?;
                 batch.held.keep(Arc::new(self.hot.try_pass(bytes, 0)?));
+                self.slices.answered_by_tail();
                 Some(Ok(batch))
             }
         }
@@ -72,6 +73,7 @@ impl Reader {
             let pass = self.hot.pass(self.commits.stream, bytes).await;
             if let Some((mut batch, _)) = self.read_tail(&wanted) {
                 batch.held.keep(Arc::new(pass));
+                self.slices.answered_by_tail();
                 return Ok(batch);
             }
         }

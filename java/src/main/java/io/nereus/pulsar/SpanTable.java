@@ -98,6 +98,22 @@ final class SpanTable {
         span.lastAppendMillis = appendMillis;
     }
 
+    /** Entries up to {@code newEnd} were committed, each of {@code bytes} bytes. */
+    synchronized void reached(long newEnd, int bytes, long appendMillis) {
+        while (end < newEnd) {
+            long first = firstOffsetOfSpan(end);
+            long reached = Math.min(newEnd, first + projection.spanEntries());
+            long added = (reached - end) * bytes;
+            long start = end;
+            Span span = spans.computeIfAbsent(first, f -> new Span(f, start, start, 0, 0));
+            span.end = reached;
+            span.bytes += added;
+            span.lastAppendMillis = appendMillis;
+            totalBytes += added;
+            end = reached;
+        }
+    }
+
     /** Everything below {@code newTrim} is gone. */
     synchronized void trimmed(long newTrim) {
         if (newTrim <= trim) {

@@ -50,8 +50,9 @@ final class StoredLedgerReport {
         if (description.state().terminated()) {
             info.terminatedPosition = positionInfo(projection.position(description.state().end() - 1));
         }
-        if (!description.properties().isEmpty()) {
-            info.properties = new TreeMap<>(description.properties());
+        TreeMap<String, String> properties = new TreeMap<>(LedgerProperties.visible(description.properties()));
+        if (!properties.isEmpty()) {
+            info.properties = properties;
         }
         info.cursors = new TreeMap<>();
         for (CursorState cursor : description.cursors()) {
