@@ -15,8 +15,9 @@ import org.apache.bookkeeper.mledger.Position;
 /**
  * Reads and searches of one ledger that no cursor is involved in.
  *
- * <p>Promises: each ends exactly once, on the ledger's executor; a predicate only looks at an entry, which is released
- * here; only an entry handed to a read's callback belongs to the receiver.
+ * <p>Promises: each ends exactly once, on the ledger's executor. An entry handed to a read's callback or to the predicate
+ * of {@link #firstAfterMatching} belongs to the receiver; the predicate of {@link #lastMatchingUpTo} only looks. Both as
+ * in stock, whose callers rely on it.
  */
 final class LedgerSearch {
 

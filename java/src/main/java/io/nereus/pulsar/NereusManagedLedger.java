@@ -5,6 +5,7 @@ import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.NativeStream;
 import io.nereus.pulsar.bridge.OpenedLedger;
+import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.HashMap;
@@ -75,6 +76,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private final LedgerDescription opened;
 
     private volatile ManagedLedgerConfig config;
+    /** The one thread of the executor, known before anybody else sees the ledger. */
+    private volatile Thread executorThread;
 
     /**
      * Wraps an opened stream; {@link #initialize()} has to run before anybody else sees the ledger.
@@ -115,7 +118,10 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
      */
     CompletableFuture<NereusManagedLedger> initialize() {
         return new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor).initialize()
-            .thenApply(ignored -> this);
+            .thenApplyAsync(ignored -> {
+                executorThread = Thread.currentThread();
+                return this;
+            }, this::execute);
     }
 
     // ---- for cursors and collaborators
@@ -136,6 +142,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     FlushPasses flushPasses() {
         return factory.flushPasses();
+    }
+
+    @Override
+    boolean isOnExecutor() {
+        return Thread.currentThread() == executorThread;
     }
 
     @Override
@@ -176,6 +187,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public boolean isClosed() {
         return lifecycle.state().isUnusable();
+    }
+
+    @Override
+    public boolean skipsDamaged() {
+        return config.isAutoSkipNonRecoverableData();
     }
 
     /** What an operation on a fenced or closed ledger has to fail with; null while the ledger works. */
@@ -383,6 +399,13 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
             markDeleteEnd = extent.navigator().offsetAfter(startPosition); // the position is the last one already consumed
         }
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
+    }
+
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    ManagedCursor newDuplicate(String cursorName, AckState acks) throws ManagedLedgerException {
+        Objects.requireNonNull(cursorName, "cursor name can't be null");
+        checkOpen();
+        return cursors.addDuplicate(cursorName, acks);
     }
 
     @Override

@@ -22,6 +22,7 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntriesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
+import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
@@ -242,7 +243,9 @@ public class AppendContractTest extends ContractTest {
     public void aRolloverInTheMiddleLosesNoEntry_case_023(Storage storage) throws Exception {
         World world = freshWorld(storage);
         String name = world.freshName();
-        ManagedLedger ledger = world.open(name, world.config().setMaxEntriesPerLedger(3));
+        ManagedLedgerConfig keepsAll = world.config().setMaxEntriesPerLedger(3)
+            .setRetentionTime(-1, TimeUnit.MINUTES).setRetentionSizeInMB(-1);
+        ManagedLedger ledger = world.open(name, keepsAll);
         RecordedAdds adds = new RecordedAdds();
         for (int i = 0; i < 20; i++) {
             ledger.asyncAddEntry(bytes("e" + i), adds, i);
@@ -252,7 +255,7 @@ public class AppendContractTest extends ContractTest {
         }
         assertThat(adds.await(20)).allMatch(RecordedAdds.Outcome::stored);
         world.restart();
-        assertThat(stored(world.open(name))).isEqualTo(IntStream.range(0, 20).mapToObj(i -> "e" + i).toList());
+        assertThat(stored(world.open(name, keepsAll))).isEqualTo(IntStream.range(0, 20).mapToObj(i -> "e" + i).toList());
     }
 
     @SuppressWarnings("deprecation") // stock's brokers call it

@@ -71,6 +71,11 @@ public class AppendFailureContractTest extends ContractTest {
         return prefix;
     }
 
+    /** What can be said of stock's appends while their ledger is closed, deleted or taken over: none ends twice. */
+    private static void assertNoneEndedTwice(RecordedAdds adds) {
+        assertThat(adds.soFar()).extracting(RecordedAdds.Outcome::ctx).doesNotHaveDuplicates();
+    }
+
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedLedgerRefusesWithAlreadyClosed(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
@@ -104,17 +109,19 @@ public class AppendFailureContractTest extends ContractTest {
         assertThat(failure(() -> add(first, "late"))).isInstanceOf(ManagedLedgerFencedException.class);
         first.readyToCreateNewLedger();
         first.unfenceForInterceptorException();
+        if (storage == Storage.STOCK) {
+            // stock goes on with a ledger of its own, and is fenced by the next change of the topic's ledger list
+            cursor.markDelete(position);
+            return;
+        }
         assertThat(failure(() -> add(first, "later"))).isInstanceOf(ManagedLedgerFencedException.class);
-        assertThat(failure(first::terminate)).isInstanceOf(ManagedLedgerFencedException.class);
         CompletableFuture<Void> trimmed = new CompletableFuture<>();
         first.trimConsumedLedgersInBackground(trimmed);
         assertThat(failure(() -> await(trimmed))).isInstanceOf(ManagedLedgerFencedException.class);
+        assertThat(failure(() -> cursor.markDelete(position))).isInstanceOf(ManagedLedgerFencedException.class);
+        assertThat(failure(first::terminate)).isInstanceOf(ManagedLedgerFencedException.class);
         assertThat(failure(() -> first.openCursor("new"))).isInstanceOf(ManagedLedgerFencedException.class);
-        if (storage == Storage.STOCK) {
-            cursor.markDelete(position); // stock's cursors have ledgers of their own, which nobody has fenced
-        } else {
-            assertThat(failure(() -> cursor.markDelete(position))).isInstanceOf(ManagedLedgerFencedException.class);
-        }
+        assertThat(failure(() -> first.setProperty("k", "v"))).isInstanceOf(ManagedLedgerFencedException.class);
         assertThat(failure(first::close)).isInstanceOf(ManagedLedgerFencedException.class);
         add(second, "b");
         assertThat(stored(second)).containsExactly("a", "b");
@@ -130,6 +137,10 @@ public class AppendFailureContractTest extends ContractTest {
         ManagedLedger second = world.secondBroker().open(name, world.config());
         for (int i = 50; i < 60; i++) {
             first.asyncAddEntry(("e" + i).getBytes(StandardCharsets.UTF_8), adds, i);
+        }
+        if (storage == Storage.STOCK) {
+            assertNoneEndedTwice(adds); // stock may write the rest to a ledger that the next owner does not know
+            return;
         }
         List<RecordedAdds.Outcome> outcomes = adds.await(60);
         assertThat(outcomes.get(59).stored()).isFalse();
@@ -167,16 +178,13 @@ public class AppendFailureContractTest extends ContractTest {
         List<ByteBuf> buffers = start(ledger, adds, 100);
         ledger.close();
         if (storage == Storage.STOCK) {
-            adds.await(100); // stock may answer the close first
-        } else {
-            assertThat(adds.soFar()).as("before the close answers").hasSize(100);
+            assertNoneEndedTwice(adds); // later ones are refused before earlier ones end, some never end
+            return;
         }
+        assertThat(adds.soFar()).as("before the close answers").hasSize(100);
         List<String> prefix = storedPrefix(adds.await(100), ManagedLedgerException.class);
         assertThat(buffers).allMatch(buffer -> buffer.refCnt() == 0);
-        assertThat(stored(world.open(name))).startsWith(prefix.toArray(String[]::new));
-        if (storage == Storage.NEREUS) {
-            assertThat(stored(world.open(name))).isEqualTo(prefix);
-        }
+        assertThat(stored(world.open(name))).isEqualTo(prefix);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -185,6 +193,10 @@ public class AppendFailureContractTest extends ContractTest {
         RecordedAdds adds = new RecordedAdds();
         List<ByteBuf> buffers = start(ledger, adds, 100);
         ledger.delete();
+        if (storage == Storage.STOCK) {
+            assertNoneEndedTwice(adds);
+            return;
+        }
         storedPrefix(adds.await(100), ManagedLedgerException.class);
         assertThat(buffers).allMatch(buffer -> buffer.refCnt() == 0);
     }
@@ -211,8 +223,7 @@ public class AppendFailureContractTest extends ContractTest {
         }, null);
         Position last = await(terminated);
         if (storage == Storage.STOCK) {
-            // appends that were on their way when the ledger was closed are retried for ever, or fail, as they fall
-            assertThat(adds.soFar().size()).isLessThanOrEqualTo(100);
+            assertNoneEndedTwice(adds); // what was on its way when the ledger was closed may never end
             return;
         }
         List<RecordedAdds.Outcome> outcomes = adds.await(100);
@@ -251,6 +262,10 @@ public class AppendFailureContractTest extends ContractTest {
             await(closed);
         } catch (ManagedLedgerFencedException e) {
             assertThat(e).as("the answer for a ledger that was fenced by then").isNotNull();
+        }
+        if (storage == Storage.STOCK) {
+            assertNoneEndedTwice(adds);
+            return;
         }
         assertThat(adds.await(30)).noneMatch(RecordedAdds.Outcome::stored);
         assertThat(first.getPendingAddEntriesCount()).isZero();
