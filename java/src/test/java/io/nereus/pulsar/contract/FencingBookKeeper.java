@@ -27,6 +27,12 @@ final class FencingBookKeeper extends PulsarMockBookKeeper {
         }, null);
     }
 
+    /** As Pulsar 4.2's BookKeeper client is asked; the mock has no metadata that could be kept up to date. */
+    public void asyncOpenLedger(long id, DigestType digestType, byte[] password, OpenCallback callback, Object ctx,
+                                boolean keepUpdateMetadata) {
+        asyncOpenLedger(id, digestType, password, callback, ctx);
+    }
+
     @Override
     public void asyncOpenLedgerNoRecovery(long id, DigestType digestType, byte[] password, OpenCallback callback,
                                           Object ctx) {
