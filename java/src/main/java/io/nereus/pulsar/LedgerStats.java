@@ -19,18 +19,21 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
     private final String ledgerName;
     private final LongSupplier storedBytes;
     private final LongSupplier backlogEntries;
+    private final Durations durations;
     private final Rate added = new Rate();
     private final StatsBuckets entrySizes = new StatsBuckets(ENTRY_SIZE_BUCKETS_BYTES);
 
     /**
      * @param storedBytes    live bytes of the ledger
      * @param backlogEntries unacknowledged entries, summed over all cursors
+     * @param durations      hears of every append and read, too
      */
-    LedgerStats(String ledgerName, LongSupplier storedBytes, LongSupplier backlogEntries) {
+    LedgerStats(String ledgerName, LongSupplier storedBytes, LongSupplier backlogEntries, Durations durations) {
         super(null);
         this.ledgerName = ledgerName;
         this.storedBytes = storedBytes;
         this.backlogEntries = backlogEntries;
+        this.durations = durations;
     }
 
     /**
@@ -43,6 +46,12 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
         addAddEntrySample(bytes);
         addAddEntryLatencySample(latencyNanos, TimeUnit.NANOSECONDS);
         addLedgerAddEntryLatencySample(latencyNanos, TimeUnit.NANOSECONDS);
+        durations.appended(latencyNanos);
+    }
+
+    /** A read was answered; {@code nanos} from its call of the native side until now. */
+    void readAnswered(long nanos) {
+        durations.read(nanos);
     }
 
     @Override
