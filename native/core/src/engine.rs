@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::journal::{Journal, Options, State as JournalState, Stats};
 use crate::metadata::pulsar::{BrokerStore, PulsarMetadata};
 use crate::record::Binding;
-use crate::stream::{Parts, SpanInfo, Stream, StreamState, WeakStream};
+use crate::stream::{Common, Parts, SpanInfo, Stream, StreamState, WeakStream};
 use crate::types::{Incarnation, OwnerEpoch, Profile, Projection};
 
 /// Everything an engine is opened with.
@@ -116,11 +116,10 @@ pub struct EngineState {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    env: Arc<Env>,
+    common: Arc<Common>,
     /// Unique per run of the engine, so that no two claims look alike.
-    owner: String,
-    max_entry: u32,
-    caches: Caches,
+    owner: Arc<str>,
+    /// The log of `common`.
     journal: Arc<Journal>,
     /// Memory of the metadata store, for as long as it may be open.
     #[allow(dead_code, reason = "held for its drop")]
@@ -137,14 +136,15 @@ struct Inner {
 /// The names that this engine has or had something open of.
 #[derive(Default)]
 struct Ledgers {
-    by_name: BTreeMap<String, Arc<Ledger>>,
+    by_name: BTreeMap<Arc<str>, Arc<Ledger>>,
     sweep_at: usize,
     closed: bool,
 }
 
 /// One name. Whoever opens or deletes it has its turn; the turn knows the handles that may still live.
-#[derive(Default)]
 struct Ledger {
+    /// Shared with the handles.
+    name: Arc<str>,
     turn: tokio::sync::Mutex<Vec<WeakStream>>,
 }
 
@@ -215,7 +215,7 @@ impl Engine {
             .char_indices()
             .take_while(|(at, c)| at + c.len_utf8() <= OWNER_BYTES)
             .map(|(_, c)| c);
-        let owner = format!("{} (run {:016x})", kept.collect::<String>(), env.random.next_u64());
+        let owner: Arc<str> = format!("{} (run {:016x})", kept.collect::<String>(), env.random.next_u64()).into();
         let lock = DirectoryLock::take(&*env.disk, &config.data_directory, &config.owner)?;
         let store = Arc::new(PulsarMetadata::new(broker.clone()));
         let request = Claim {
@@ -233,12 +233,15 @@ impl Engine {
         let journal = open_journal(env.clone(), options).await?;
         Ok(Engine(Arc::new(Inner {
             bindings: Bindings::new(broker, env.clock.clone(), env.random.clone(), &owner),
-            env: Arc::new(env),
             owner,
-            max_entry: config.max_entry,
             set_aside: budget.metadata.reserve(budget.metadata.limit()),
             turns: Semaphore::new(OPENS_AT_ONCE),
-            caches: Caches::new(budget),
+            common: Arc::new(Common {
+                log: journal.clone(),
+                env: Arc::new(env),
+                caches: Caches::new(budget),
+                max_entry: config.max_entry,
+            }),
             journal,
             ledgers: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -259,17 +262,18 @@ impl Engine {
         let mut handles = ledger.turn.lock().await;
         let _at_work = self.begin().await?;
         // Boxed, so that who waits for the turn takes little memory.
-        Box::pin(self.take_over(request, profile, &mut handles)).await
+        Box::pin(self.take_over(request, profile, &ledger.name, &mut handles)).await
     }
 
     async fn take_over(
         &self,
         request: OpenLedger,
         profile: Profile,
+        name: &Arc<str>,
         handles: &mut Vec<WeakStream>,
     ) -> Result<OpenedLedger> {
         let steps = Steps::new(
-            (*self.0.env).clone(),
+            (*self.0.common.env).clone(),
             self.log(),
             self.0.owner.clone(),
             request.properties,
@@ -287,8 +291,10 @@ impl Engine {
             // What it asked for before is done first, so that nothing of it comes after the claim.
             old.steps_done().await;
         }
-        let (stream, cursors) = Stream::take_over(self.parts(&binding, cell), &self.0.owner).await?;
-        if let Err(reason) = remember_name(&*self.log().store(), &self.0.env, binding.stream, &binding.name).await {
+        let (stream, cursors) = Stream::take_over(self.parts(&binding, name, cell), self.0.owner.clone()).await?;
+        if let Err(reason) =
+            remember_name(&*self.log().store(), &self.0.common.env, binding.stream, &binding.name).await
+        {
             // It serves messages only; the next open tries again.
             tracing::debug!(ledger = binding.name, %reason, "the name of a ledger was not recorded beside its stream");
         }
@@ -309,7 +315,7 @@ impl Engine {
         let ledger = self.ledger(name)?;
         let mut handles = ledger.turn.lock().await;
         let _at_work = self.begin().await?;
-        let (stream, description) = Box::pin(self.look(name)).await?;
+        let (stream, description) = Box::pin(self.look(&ledger.name)).await?;
         self.keep(&mut handles, &stream);
         Ok(OpenedLedger {
             stream,
@@ -321,7 +327,7 @@ impl Engine {
     pub async fn describe_ledger(&self, name: &str) -> Result<LedgerDescription> {
         let _waiting = self.enter()?;
         let _at_work = self.begin().await?;
-        Ok(Box::pin(self.look(name)).await?.1)
+        Ok(Box::pin(self.look(&name.into())).await?.1)
     }
 
     /// Deletes a ledger; open handles of it are closed first. `NotFound` when there is none. When it fails half-way, the next
@@ -335,7 +341,12 @@ impl Engine {
     }
 
     async fn delete(&self, name: &str, handles: &mut Vec<WeakStream>) -> Result<()> {
-        let steps = Steps::new((*self.0.env).clone(), self.log(), self.0.owner.clone(), BTreeMap::new());
+        let steps = Steps::new(
+            (*self.0.common.env).clone(),
+            self.log(),
+            self.0.owner.clone(),
+            BTreeMap::new(),
+        );
         let deleting = match self.0.bindings.begin_delete(name, &steps).await {
             Err(Error::NotFound { .. }) if self.0.bindings.withdraw(name).await? => return Ok(()),
             begun => begun?,
@@ -362,6 +373,7 @@ impl Engine {
                     let work: BoxFuture<Result<()>> = Box::pin(async move { engine.shut().await });
                     let work = work.shared();
                     self.0
+                        .common
                         .env
                         .spawner
                         .spawn("engine close", Box::pin(work.clone().map(drop)));
@@ -397,7 +409,7 @@ impl Engine {
 
     /// What reads of the log cost so far.
     pub fn reads(&self) -> ReadStats {
-        self.0.caches.slices.stats()
+        self.0.common.caches.slices.stats()
     }
 
     /// Counters of the journal, as of now.
@@ -408,6 +420,7 @@ impl Engine {
     /// Memory accounts: name, bytes in use, limit.
     pub fn memory(&self) -> Vec<(&'static str, u64, u64)> {
         self.0
+            .common
             .caches
             .budget
             .accounts()
@@ -434,10 +447,10 @@ impl Engine {
     }
 
     /// Description and reading handle of an ACTIVE ledger.
-    async fn look(&self, name: &str) -> Result<(Stream, LedgerDescription)> {
+    async fn look(&self, name: &Arc<str>) -> Result<(Stream, LedgerDescription)> {
         let mut binding = self.0.bindings.find(name).await?;
         loop {
-            let result = self.look_at(&binding).await;
+            let result = self.look_at(&binding, name).await;
             if result.is_ok() {
                 return result;
             }
@@ -450,9 +463,9 @@ impl Engine {
         }
     }
 
-    async fn look_at(&self, binding: &Binding) -> Result<(Stream, LedgerDescription)> {
+    async fn look_at(&self, binding: &Binding, name: &Arc<str>) -> Result<(Stream, LedgerDescription)> {
         let cell = self.head(binding).await?;
-        let stream = Stream::read_only(self.parts(binding, cell));
+        let stream = Stream::read_only(self.parts(binding, name, cell));
         let cursors = stream.list_cursors().await?;
         let description = describe(binding, &stream, cursors).await?;
         Ok((stream, description))
@@ -467,20 +480,17 @@ impl Engine {
             .ok_or_else(|| headless(binding))
     }
 
-    fn parts(&self, binding: &Binding, cell: Arc<HeadCell>) -> Parts {
+    fn parts(&self, binding: &Binding, name: &Arc<str>, cell: Arc<HeadCell>) -> Parts {
         Parts {
-            name: binding.name.clone(),
+            name: name.clone(),
             stream: binding.stream,
             cell,
-            log: self.log(),
-            env: self.0.env.clone(),
-            caches: self.0.caches.clone(),
-            max_entry: self.0.max_entry,
+            common: self.0.common.clone(),
         }
     }
 
     fn log(&self) -> Arc<dyn Log> {
-        self.0.journal.clone()
+        self.0.common.log.clone()
     }
 
     fn ledger(&self, name: &str) -> Result<Arc<Ledger>> {
@@ -499,17 +509,27 @@ impl Engine {
             });
             ledgers.sweep_at = ledgers.by_name.len().saturating_mul(2);
         }
-        Ok(ledgers.by_name.entry(name.to_owned()).or_default().clone())
+        if let Some(known) = ledgers.by_name.get(name) {
+            return Ok(known.clone());
+        }
+        let ledger = Arc::new(Ledger {
+            name: name.into(),
+            turn: Default::default(),
+        });
+        ledgers.by_name.insert(ledger.name.clone(), ledger.clone());
+        Ok(ledger)
     }
 
     fn keep(&self, handles: &mut Vec<WeakStream>, stream: &Stream) {
         handles.retain(|handle| handle.upgrade().is_some());
+        // One is the usual number, and there may be very many ledgers.
+        handles.reserve_exact(1);
         handles.push(stream.downgrade());
     }
 
     /// A place among the requests that wait.
     fn enter(&self) -> Result<Permit> {
-        let requests = &self.0.caches.budget.requests;
+        let requests = &self.0.common.caches.budget.requests;
         requests.reserve(WAITING_OPEN).ok_or_else(|| Error::Unavailable {
             what: format!(
                 "the engine: requests that wait hold {} of {} bytes",

@@ -30,9 +30,10 @@ const ROUNDS: u32 = 20;
 pub trait StreamSteps: Send + Sync {
     /// Makes the head (and the first properties) of a new stream; one that is there already is left as it is.
     fn create(&self, binding: Binding) -> BoxFuture<Result<()>>;
-    /// The committed end; `None` is proven absence of the head. Claims nothing.
+    /// The committed end, or an offset certainly not below it when the stream is damaged; `None` is proven absence of the head.
+    /// Claims nothing.
     fn end(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>>;
-    /// Fences every owner, so that the end is final, and answers it; `None` is proven absence of the head.
+    /// Fences every owner, so that the end is final, and answers it as [`StreamSteps::end`] does.
     fn seal(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>>;
     /// Removes the head and all that hangs on the stream.
     fn remove(&self, stream: StreamId) -> BoxFuture<Result<()>>;

@@ -196,6 +196,9 @@ impl SliceCache {
 
     /// Asks for the slices of `commits`, neighbours in offset order: from the cache, from reads that are under way, or by a new read
     /// that runs as a task of its own.
+    ///
+    /// What is given ends with the first read that waits for its turn: whoever waits for that one must not hold what comes behind,
+    /// for the memory of it may be what the read waits for.
     pub fn fetch(self: &Arc<Self>, source: &Source<'_>, commits: &[Commit], patience: Patience) -> Vec<Wanted> {
         let mut wanted = Vec::with_capacity(commits.len());
         let mut run = Vec::new();
@@ -205,8 +208,19 @@ impl SliceCache {
             let bytes: u64 = state.absent(source.stream, commits).map(weight).sum();
             let pass = (bytes > 0).then(|| self.cold.try_pass(bytes, 0)).flatten();
             under_way.store(pass.is_some(), Ordering::Release);
+            // The read that waits, once one is met.
+            let mut waits: Option<Arc<AtomicBool>> = None;
             for commit in commits {
                 let key = (source.stream, commit.id);
+                if let Some(flight) = &waits {
+                    let same = match state.loading.get(&key) {
+                        Some(loading) => Arc::ptr_eq(&loading.under_way, flight),
+                        None => Arc::ptr_eq(&under_way, flight) && !state.ready.has(&key),
+                    };
+                    if !same {
+                        break;
+                    }
+                }
                 let place = if let Some(cached) = state.ready.get(key) {
                     cached.wanted();
                     self.counters.add(&self.counters.hits, 1);
@@ -231,6 +245,11 @@ impl SliceCache {
                 } else {
                     break;
                 };
+                if let Place::Coming(_, flight) = &place {
+                    if !flight.load(Ordering::Acquire) {
+                        waits.get_or_insert_with(|| flight.clone());
+                    }
+                }
                 wanted.push(Wanted { commit: *commit, place });
             }
             pass

@@ -45,7 +45,7 @@ impl StreamHead {
             stream,
             incarnation,
             owner_epoch: OwnerEpoch::new(0),
-            owner: String::new(),
+            owner: "".into(),
             version: CommitVersion::new(1),
             end: Offset::ZERO,
             trim: Offset::ZERO,
@@ -180,7 +180,7 @@ impl HeadChange {
             HeadChange::Create { .. } => return Err(Error::AlreadyExists { what: name() }),
             HeadChange::Claim { owner } => {
                 next.owner_epoch = head.owner_epoch.next().ok_or_else(|| used_up(stream, "owner epochs"))?;
-                next.owner.clone_from(owner);
+                next.owner = owner.clone();
             }
             HeadChange::Trim {
                 epoch,

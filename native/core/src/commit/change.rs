@@ -1,5 +1,7 @@
 //! The changes a head knows besides a commit. Each names the epoch of the owner that asks for it.
 
+use std::sync::Arc;
+
 use crate::types::{Incarnation, Offset, OwnerEpoch, StreamId};
 
 /// One conditional change of a head. Refused as `Fenced` when `epoch` is not the head's (L5).
@@ -17,7 +19,7 @@ pub enum HeadChange {
     /// Raises the owner epoch to head + 1: the fence of a writable open.
     Claim {
         /// Who opens, for messages.
-        owner: String,
+        owner: Arc<str>,
     },
     /// Moves the trim offset forward, never past the end, never back (then it changes nothing).
     Trim {

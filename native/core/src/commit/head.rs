@@ -1,6 +1,7 @@
 //! The authority of a stream, as data.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::types::{CommitId, CommitVersion, Incarnation, Offset, OwnerEpoch, StreamId};
 
@@ -63,8 +64,8 @@ pub struct StreamHead {
     pub incarnation: Incarnation,
     /// The only epoch that may change the stream (L5).
     pub owner_epoch: OwnerEpoch,
-    /// Who holds the epoch, for messages only.
-    pub owner: String,
+    /// Who holds the epoch, for messages only. Shared by all heads that one run of an engine has claimed.
+    pub owner: Arc<str>,
     /// Rises by one with every change; a replayed change applies only onto its predecessor.
     pub version: CommitVersion,
     /// Committed end: the next offset.

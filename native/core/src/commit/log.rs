@@ -8,7 +8,7 @@ use super::{Append, Commit, HeadCell, HeadChange};
 use crate::env::BoxFuture;
 use crate::error::Result;
 use crate::metadata::MetadataStore;
-use crate::types::StreamId;
+use crate::types::{Offset, StreamId};
 
 /// One entry read back, its checksum verified.
 #[derive(Debug, Clone)]
@@ -38,6 +38,13 @@ pub struct Slice {
 pub trait Log: Send + Sync + 'static {
     /// The head of a stream, published; `None` is proven absence. The same cell for every caller while one of them lives.
     fn load(&self, stream: StreamId) -> BoxFuture<Result<Option<Arc<HeadCell>>>>;
+
+    /// An offset above all that the stream ever gave an entry: its end, or of a damaged stream, whose end nobody knows, one that is
+    /// certainly high enough to tell its entries from those of a later stream. `None` is proven absence.
+    fn bound(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>> {
+        let head = self.load(stream);
+        Box::pin(async move { Ok(head.await?.and_then(|cell| cell.with(|head| head.map(|head| head.end)))) })
+    }
 
     /// Queues one append. Never blocks, never refuses without answering through the reply.
     fn append(&self, append: Append);

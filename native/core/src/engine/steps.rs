@@ -19,13 +19,13 @@ use crate::types::{Offset, StreamId};
 pub(super) struct Steps {
     env: Env,
     log: Arc<dyn Log>,
-    owner: String,
+    owner: Arc<str>,
     /// First properties of a stream that is created.
     properties: BTreeMap<String, String>,
 }
 
 impl Steps {
-    pub fn new(env: Env, log: Arc<dyn Log>, owner: String, properties: BTreeMap<String, String>) -> Steps {
+    pub fn new(env: Env, log: Arc<dyn Log>, owner: Arc<str>, properties: BTreeMap<String, String>) -> Steps {
         Steps {
             env,
             log,
@@ -72,8 +72,7 @@ impl StreamSteps for Steps {
     }
 
     fn end(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>> {
-        let head = self.log.load(stream);
-        Box::pin(async move { Ok(head.await?.and_then(|cell| cell.with(|head| head.map(|head| head.end)))) })
+        self.log.bound(stream)
     }
 
     fn seal(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>> {
@@ -83,10 +82,13 @@ impl StreamSteps for Steps {
                 owner: self.owner.clone(),
             },
         );
+        let log = self.log.clone();
         Box::pin(async move {
             match claimed.await {
                 Ok(cell) => Ok(cell.with(|head| head.map(|head| head.end))),
                 Err(Error::NotFound { .. }) => Ok(None),
+                // Nothing is appended to a damaged stream, so that its bound is final.
+                Err(Error::Corrupt { .. }) => log.bound(stream).await,
                 Err(error) => Err(error),
             }
         })

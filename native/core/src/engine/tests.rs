@@ -19,6 +19,7 @@ use crate::stream::{Retention, Rollover};
 use crate::types::Offset;
 
 mod cases;
+mod damage;
 mod follow;
 
 pub(super) const NAME: &str = "public/default/persistent/topic";
@@ -417,7 +418,7 @@ fn every_account_is_empty_once_the_engine_is_gone_and_their_limits_are_the_memor
     let reader = world.rt.block_on(engine.open_read_only(NAME)).unwrap().stream;
     assert_eq!(read_all(&world.rt, &reader, 0).len(), 100);
     assert!(engine.reads().bytes == 100_000, "{:?}", engine.reads());
-    let budget = engine.0.caches.budget.clone();
+    let budget = engine.0.common.caches.budget.clone();
     assert!(budget.slices.used() > 100_000 && budget.metadata.used() == budget.metadata.limit());
     world.rt.block_on(engine.close()).unwrap();
     drop((stream, reader, engine));
@@ -458,7 +459,7 @@ fn open_that_waits_takes_little_memory_and_more_than_there_is_room_for_are_refus
     let engine = world.engine();
     let size = size_of_val(&engine.open_ledger(create(NAME)));
     assert!((size as u64) < WAITING_OPEN, "{size} bytes");
-    let requests = engine.0.caches.budget.requests.clone();
+    let requests = engine.0.common.caches.budget.requests.clone();
     let others = requests.reserve(requests.limit() - WAITING_OPEN + 1).unwrap();
     assert_eq!(code(world.open(&engine)), ErrorCode::Unavailable);
     drop(others);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, Notify};
+use tokio::sync::oneshot;
 
 use super::{BoxFuture, Spawner};
 use crate::error::{Error, Result};
@@ -15,14 +15,16 @@ use crate::error::{Error, Result};
 /// Runs steps on tasks of its own: a caller that leaves abandons the answer, never the step.
 pub struct Sequence {
     spawner: Arc<dyn Spawner>,
-    state: Mutex<State>,
-    idle: Notify,
+    /// `None` = idle, which most sequences are.
+    busy: Mutex<Option<Box<Busy>>>,
 }
 
+/// What waits while a step runs.
 #[derive(Default)]
-struct State {
+struct Busy {
     queue: VecDeque<BoxFuture<()>>,
-    running: bool,
+    /// Told, by being dropped, when the sequence is idle again.
+    watchers: Vec<oneshot::Sender<()>>,
 }
 
 impl Sequence {
@@ -30,8 +32,7 @@ impl Sequence {
     pub fn new(spawner: Arc<dyn Spawner>) -> Arc<Sequence> {
         Arc::new(Sequence {
             spawner,
-            state: Mutex::default(),
-            idle: Notify::new(),
+            busy: Mutex::default(),
         })
     }
 
@@ -46,9 +47,10 @@ impl Sequence {
             let _ = reply.send(step.await);
         });
         let start = {
-            let mut state = self.state.lock();
-            state.queue.push_back(step);
-            !std::mem::replace(&mut state.running, true)
+            let mut busy = self.busy.lock();
+            let start = busy.is_none();
+            busy.get_or_insert_default().queue.push_back(step);
+            start
         };
         if start {
             let drain = Drain {
@@ -69,12 +71,13 @@ impl Sequence {
     /// Resolves when nothing is queued or running.
     pub async fn idle(&self) {
         loop {
-            let mut idle = std::pin::pin!(self.idle.notified());
-            idle.as_mut().enable();
-            if !self.state.lock().running {
-                return;
+            let (watcher, ended) = oneshot::channel();
+            match self.busy.lock().as_mut() {
+                Some(busy) => busy.watchers.push(watcher),
+                None => return,
             }
-            idle.await;
+            // Nothing is ever sent: the watcher goes with the last step.
+            let _ = ended.await;
         }
     }
 }
@@ -90,12 +93,15 @@ impl Drain {
     async fn run(mut self) {
         loop {
             let step = {
-                let mut state = self.sequence.state.lock();
-                match state.queue.pop_front() {
+                let mut busy = self.sequence.busy.lock();
+                match busy.as_mut().and_then(|busy| busy.queue.pop_front()) {
                     Some(step) => step,
                     None => {
-                        state.running = false;
                         self.finished = true;
+                        let done = busy.take();
+                        // Watchers wake outside the lock.
+                        drop(busy);
+                        drop(done);
                         return;
                     }
                 }
@@ -109,14 +115,9 @@ impl Drain {
 impl Drop for Drain {
     fn drop(&mut self) {
         if !self.finished {
-            let rest = {
-                let mut state = self.sequence.state.lock();
-                state.running = false;
-                std::mem::take(&mut state.queue)
-            };
+            let rest = self.sequence.busy.lock().take();
             drop(rest);
         }
-        self.sequence.idle.notify_waiters();
     }
 }
 

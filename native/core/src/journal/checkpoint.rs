@@ -2,6 +2,10 @@
 //!
 //! Promises: a checkpoint is one atomic batch with the position it covers, then a completed flush, off the lane's thread. Only
 //! then may what lies before be removed or re-used (L16). One that fails is tried again with the next; meanwhile nothing is removed.
+//! Appends wait for one that does not keep up, and go on without one that fails.
+//!
+//! Threads: each runs on a thread that ends with it. What it allocates, some megabytes, thus comes back to one arena of the heap,
+//! which the next one finds; on a pool every thread would keep as much.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,21 +70,27 @@ impl Checkpoints {
         self.urgent = true;
     }
 
-    /// Between two frames: hears of a checkpoint that ended, starts one that is due.
-    pub fn poll(&mut self, env: &Env, shared: &Arc<Shared>) {
-        if let Some(running) = &mut self.running {
-            match running.try_recv() {
-                Ok(None) => return,
-                Ok(Some(Ok(()))) => self.running = None,
-                // Logged and counted where it was known; the next try is due after a pause.
-                Ok(Some(Err(_))) | Err(oneshot::Canceled) => {
-                    self.running = None;
-                    self.not_before = env.clock.monotonic().saturating_add(RETRY);
+    /// Between two frames: hears of a checkpoint that ended, starts one that is due. When one is due and the one before is not done
+    /// yet, appends wait for that: what a recovery replays, what memory holds and how many segments there are stays bounded however
+    /// slow the backend is.
+    pub async fn keep_up(&mut self, env: &Env, shared: &Arc<Shared>) {
+        let due = self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty;
+        if let Some(mut running) = self.running.take() {
+            let ended = match running.try_recv() {
+                Ok(None) if due => running.await,
+                Ok(None) => {
+                    self.running = Some(running);
+                    return;
                 }
+                Ok(Some(done)) => Ok(done),
+                Err(canceled) => Err(canceled),
+            };
+            // A failure was logged and counted where it was known; the next try is due after a pause.
+            if !matches!(ended, Ok(Ok(()))) {
+                self.not_before = env.clock.monotonic().saturating_add(RETRY);
             }
         }
-        let due =
-            self.since >= self.due.bytes || shared.state.dirty() >= self.due.dirty || (self.urgent && self.since > 0);
+        let due = due || (self.urgent && self.since > 0);
         if due && env.clock.monotonic() >= self.not_before {
             if std::mem::take(&mut self.urgent) {
                 self.not_before = env.clock.monotonic().saturating_add(RETRY);
@@ -105,7 +115,7 @@ impl Checkpoints {
             if let Some(running) = self.running.take() {
                 running.await.unwrap_or_else(|_| {
                     Err(Error::Closed {
-                        what: "the pool for blocking work".into(),
+                        what: "the thread of a checkpoint".into(),
                     })
                 })?;
             }
@@ -121,7 +131,7 @@ impl Checkpoints {
         let (send, receive) = oneshot::channel();
         let (state, counters, clock) = (shared.state.clone(), shared.counters.clone(), env.clock.clone());
         let reclaim = self.reclaim.clone();
-        env.spawner.run_blocking(Box::new(move || {
+        let work = async move {
             if active(Mutant::RemoveBeforeFlush) {
                 reclaim.run(&counters);
             }
@@ -139,7 +149,8 @@ impl Checkpoints {
             // Before the answer: whoever closes may open the directory again at once.
             drop((state, reclaim));
             drop(send.send(done));
-        }));
+        };
+        env.spawner.spawn_dedicated("nereus-checkpoint", Box::pin(work));
         self.running = Some(receive);
     }
 }

@@ -80,7 +80,7 @@ pub fn decode(bytes: &[u8]) -> Option<HeadChange> {
                 return None;
             }
             HeadChange::Claim {
-                owner: std::str::from_utf8(input.take(rest)?).ok()?.to_owned(),
+                owner: std::str::from_utf8(input.take(rest)?).ok()?.into(),
             }
         }
         TRIM => HeadChange::Trim {
@@ -123,7 +123,7 @@ mod tests {
             HeadChange::Claim {
                 owner: "broker-1 (pid 7) é".into(),
             },
-            HeadChange::Claim { owner: String::new() },
+            HeadChange::Claim { owner: "".into() },
             HeadChange::Trim {
                 epoch: OwnerEpoch::new(3),
                 before: Offset::new(99),
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn an_over_long_owner_is_refused_as_it_was_never_written() {
         let longest = encode(&HeadChange::Claim {
-            owner: "o".repeat(MAX_OWNER),
+            owner: "o".repeat(MAX_OWNER).into(),
         });
         assert!(decode(&longest).is_some());
         assert_eq!(decode(&[&longest[..], b"o"].concat()), None);

@@ -274,8 +274,8 @@ impl Group {
         reply: oneshot::Sender<Result<Arc<HeadCell>>>,
     ) -> std::result::Result<(), Box<Work>> {
         let change = match change {
-            HeadChange::Claim { owner } => HeadChange::Claim {
-                owner: delta::cut(&owner).to_owned(),
+            HeadChange::Claim { owner } if owner.len() > delta::MAX_OWNER => HeadChange::Claim {
+                owner: delta::cut(&owner).into(),
             },
             other => other,
         };

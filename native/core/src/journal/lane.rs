@@ -131,7 +131,7 @@ impl Lane {
                     return;
                 }
             }
-            self.checkpoints.poll(&self.env, &self.shared);
+            self.checkpoints.keep_up(&self.env, &self.shared).await;
         }
     }
 

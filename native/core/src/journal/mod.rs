@@ -65,7 +65,7 @@ use crate::env::{BoxFuture, Env};
 use crate::error::{Error, Result};
 use crate::metadata::embedded::Embedded;
 use crate::metadata::MetadataStore;
-use crate::types::StreamId;
+use crate::types::{Offset, StreamId};
 
 use self::group::Work;
 use self::queue::{answered, Item};
@@ -184,6 +184,26 @@ impl Log for Journal {
         }
         let state = self.shared.state.clone();
         blocking(&self.env, move || state.head(stream))
+    }
+
+    fn bound(&self, stream: StreamId) -> BoxFuture<Result<Option<Offset>>> {
+        let end = |cell: Option<Arc<HeadCell>>| cell.and_then(|cell| cell.with(|head| head.map(|head| head.end)));
+        if let Some(Ok(cell)) = self.shared.state.head_in_memory(stream) {
+            return Box::pin(ready(Ok(end(cell))));
+        }
+        let (state, segments) = (self.shared.state.clone(), self.segments.clone());
+        blocking(&self.env, move || match state.head(stream) {
+            Ok(cell) => Ok(end(cell)),
+            Err(_) if state.is_damaged(stream) => {
+                let seen = end(state.cell(stream)?);
+                // What the damage hides lies in segments that are still there, and each entry takes a byte at least.
+                let (_, hidden) = segments.size();
+                Ok(Some(
+                    seen.unwrap_or(Offset::ZERO).checked_add(hidden).unwrap_or(Offset::MAX),
+                ))
+            }
+            Err(error) => Err(error),
+        })
     }
 
     fn append(&self, append: Append) {

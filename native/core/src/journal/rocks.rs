@@ -30,6 +30,8 @@ pub enum Presence {
 
 /// Write buffers of a store that was given next to no memory, bytes.
 const LEAST_WRITE_BUFFERS: usize = 2 << 20;
+/// What one write of a batch takes besides key and value, at most: a tag and two lengths, bytes.
+const PUT_OVERHEAD: usize = 11;
 
 fn options(presence: Presence, memory: usize) -> Options {
     let mut table = BlockBasedOptions::default();
@@ -107,7 +109,10 @@ impl StateBackend for Rocks {
     }
 
     fn write(&self, batch: BackendBatch) -> Result<()> {
-        let mut writes = WriteBatch::default();
+        let part =
+            |(key, value): &(Bytes, Option<Bytes>)| PUT_OVERHEAD + key.len() + value.as_ref().map_or(0, Bytes::len);
+        // At its size from the start: a batch that grows leaves its smaller copies behind in the heap.
+        let mut writes = WriteBatch::with_capacity_bytes(batch.iter().map(part).sum());
         for (key, value) in batch {
             match value {
                 Some(value) => writes.put(key, value),

@@ -425,14 +425,20 @@ impl StateTable {
         }) else {
             return Ok(());
         };
-        let heads = heads.iter().map(|(stream, head)| {
+        // At its size from the start: some megabytes that grow leave their smaller copies behind in the heap.
+        let rows = [
+            heads.len(),
+            overlay.keys.len(),
+            overlay.uses.len(),
+            overlay.damages.len(),
+            1,
+        ];
+        let mut batch = BackendBatch::with_capacity(rows.iter().sum());
+        for (stream, head) in heads.iter() {
             let value = head.as_ref().map(encoded).transpose()?;
-            Ok((
-                layout::record_key(&Key::stream_head(*stream)),
-                value.as_ref().map(layout::record_value),
-            ))
-        });
-        let mut batch = heads.collect::<Result<BackendBatch>>()?;
+            let value = value.as_ref().map(layout::record_value);
+            batch.push((layout::record_key(&Key::stream_head(*stream)), value));
+        }
         batch.extend(
             overlay
                 .keys

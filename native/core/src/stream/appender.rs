@@ -12,9 +12,10 @@ use bytes::Bytes;
 use parking_lot::ReentrantMutex;
 use tokio::sync::Notify;
 
+use super::common::Trunk;
 use super::marks::Marks;
-use crate::cache::{Account, StreamTail};
-use crate::commit::{Append, AppendOutcome, AppendReply, HeadCell, Log};
+use crate::cache::Account;
+use crate::commit::{Append, AppendOutcome, AppendReply};
 use crate::env::BoxFuture;
 use crate::error::{Error, Result};
 use crate::mutant::{active, Mutant};
@@ -22,13 +23,8 @@ use crate::types::{Offset, OwnerEpoch, StreamId};
 
 /// The writing side of one open stream. Only handles of one owner epoch share it.
 pub(super) struct Appender {
-    stream: StreamId,
+    trunk: Arc<Trunk>,
     epoch: OwnerEpoch,
-    max_entry: u32,
-    log: Arc<dyn Log>,
-    cell: Arc<HeadCell>,
-    memory: Arc<Account>,
-    cached: Arc<StreamTail>,
     marks: Arc<Marks>,
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
@@ -43,47 +39,41 @@ pub(super) struct Appender {
 
 struct Tail {
     next: Offset,
-    /// Why nothing is taken. The first reason stays until `resume`.
-    refusing: Option<Error>,
+    /// Why nothing is taken. The first reason stays until `resume`. On the heap: of most streams there is none.
+    refusing: Option<Box<Error>>,
     /// `refusing` is for ever: fenced, terminated, closed, or an outcome that nobody will find out.
     for_good: bool,
 }
 
 impl Appender {
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the parts of one stream, named at the only call"
-    )]
-    pub fn new(
-        stream: StreamId,
-        epoch: OwnerEpoch,
-        max_entry: u32,
-        log: Arc<dyn Log>,
-        cell: Arc<HeadCell>,
-        memory: Arc<Account>,
-        cached: Arc<StreamTail>,
-        marks: Arc<Marks>,
-    ) -> Appender {
-        let next = cell.with(|head| head.map_or(Offset::ZERO, |head| head.end));
+    pub fn new(trunk: Arc<Trunk>, epoch: OwnerEpoch, marks: Arc<Marks>) -> Appender {
+        let next = trunk
+            .commits
+            .cell
+            .with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
             next,
             refusing: None,
             for_good: false,
         }));
         Appender {
-            stream,
+            trunk,
             epoch,
-            max_entry,
-            log,
-            cell,
-            memory,
-            cached,
             marks,
             tail,
             pending: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
             all_answered: Notify::new(),
         }
+    }
+
+    fn stream(&self) -> StreamId {
+        self.trunk.commits.stream
+    }
+
+    /// What entries on their way to the log are counted in.
+    fn memory(&self) -> &Arc<Account> {
+        &self.trunk.common.caches.budget.open_groups
     }
 
     pub fn epoch(&self) -> OwnerEpoch {
@@ -97,16 +87,16 @@ impl Appender {
         messages: u32,
         reply: impl FnOnce(AppendOutcome) + Send + 'static,
     ) -> Result<Offset> {
-        if entry.len() as u64 > u64::from(self.max_entry) {
+        if entry.len() as u64 > u64::from(self.trunk.common.max_entry) {
             let what = format!(
                 "entry of {} bytes; the largest allowed is {} bytes",
                 entry.len(),
-                self.max_entry
+                self.trunk.common.max_entry
             );
             return Err(Error::Invalid { what });
         }
         let permit = self
-            .memory
+            .memory()
             .reserve(entry.len() as u64)
             .ok_or_else(|| self.out_of_memory())?;
         let crc32c = crc32c::crc32c(&entry);
@@ -119,7 +109,7 @@ impl Appender {
             }
             let offset = tail.next;
             tail.next = offset.checked_add(1).ok_or_else(|| Error::Invalid {
-                what: format!("stream {} has used up its offsets", self.stream),
+                what: format!("stream {} has used up its offsets", self.stream()),
             })?;
             self.pending.fetch_add(1, Ordering::SeqCst);
             self.unanswered.fetch_add(1, Ordering::SeqCst);
@@ -133,8 +123,8 @@ impl Appender {
             reply(outcome);
             appender.answered();
         };
-        let (stream, epoch, reply) = (self.stream, self.epoch, AppendReply::new(settle));
-        self.log.append(Append {
+        let (stream, epoch, reply) = (self.stream(), self.epoch, AppendReply::new(settle));
+        self.trunk.common.log.append(Append {
             stream,
             epoch,
             offset,
@@ -152,22 +142,24 @@ impl Appender {
         let mut tail = tail.borrow_mut();
         let Some(reason) = &tail.refusing else { return Ok(()) };
         if tail.for_good {
-            return Err(reason.clone());
+            return Err(Error::clone(reason));
         }
         let pending = self.pending.load(Ordering::SeqCst);
         if pending > 0 {
             let reason = format!("{pending} appends are not settled yet; first failure: {reason}");
             return Err(Error::Suspended {
-                stream: self.stream,
+                stream: self.stream(),
                 reason,
             });
         }
         let behind = tail.next;
         tail.next = self
+            .trunk
+            .commits
             .cell
             .with(|head| head.map(|head| head.end))
             .ok_or_else(|| Error::NotFound {
-                what: format!("stream {}", self.stream),
+                what: format!("stream {}", self.stream()),
             })?;
         if active(Mutant::ResumeBehindGap) {
             tail.next = behind;
@@ -185,7 +177,7 @@ impl Appender {
     pub fn suspended(&self) -> bool {
         let tail = self.tail.lock();
         let tail = tail.borrow();
-        match &tail.refusing {
+        match tail.refusing.as_deref() {
             Some(Error::Fenced { .. } | Error::Terminated { .. } | Error::Closed { .. } | Error::NotFound { .. }) => {
                 false
             }
@@ -195,7 +187,7 @@ impl Appender {
 
     /// `Fenced` once a newer owner is known.
     pub fn check_owner(&self) -> Result<()> {
-        match &self.tail.lock().borrow().refusing {
+        match self.tail.lock().borrow().refusing.as_deref() {
             Some(fenced @ Error::Fenced { .. }) => Err(fenced.clone()),
             _ => Ok(()),
         }
@@ -221,7 +213,7 @@ impl Appender {
         if let AppendOutcome::Committed { offset, append_millis } = outcome {
             let bytes = entry.len() as u64;
             // The cache comes first: whoever hears of the commit finds the entry there.
-            self.cached.push(offset, entry);
+            self.trunk.recent.push(offset, entry);
             self.marks.committed(offset, bytes, append_millis);
             self.pending.fetch_sub(1, Ordering::SeqCst);
             return outcome;
@@ -263,7 +255,7 @@ impl Appender {
             reason if for_good => reason.clone(),
             Error::Suspended { .. } => reason.clone(),
             reason => Error::Suspended {
-                stream: self.stream,
+                stream: self.stream(),
                 reason: reason.to_string(),
             },
         }
@@ -273,9 +265,9 @@ impl Appender {
         Error::Unavailable {
             what: format!(
                 "stream {}: {} of {} bytes for entries on their way to the log are in use",
-                self.stream,
-                self.memory.used(),
-                self.memory.limit()
+                self.stream(),
+                self.memory().used(),
+                self.memory().limit()
             ),
             retry: std::time::Duration::from_millis(10),
         }
@@ -284,7 +276,7 @@ impl Appender {
 
 fn refuse(tail: &mut Tail, reason: Error, for_good: bool) {
     if tail.refusing.is_none() || (for_good && !tail.for_good) {
-        tail.refusing = Some(reason);
+        tail.refusing = Some(Box::new(reason));
         tail.for_good = for_good;
     }
 }

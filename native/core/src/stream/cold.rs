@@ -24,11 +24,14 @@ struct Run {
 
 pub(super) async fn read(reader: &Reader, wanted: &Wanted) -> Result<ReadBatch> {
     let source = Source {
-        stream: reader.commits.stream,
-        log: &reader.log,
-        spawner: &*reader.spawner,
+        stream: reader.trunk.commits.stream,
+        log: &reader.trunk.common.log,
+        spawner: &*reader.trunk.common.env.spawner,
     };
-    let window = reader.ahead.lock().begin(wanted.start, reader.slices.most_ahead());
+    let window = reader
+        .ahead
+        .lock()
+        .begin(wanted.start, reader.caches().slices.most_ahead());
     let mut taking = Taking::new(reader, wanted);
     taking.ask(&source, Patience::Wait).await?;
     while taking.wants_more() && taking.ask(&source, Patience::Now).await.unwrap_or(false) {}
@@ -87,12 +90,16 @@ impl<'a> Taking<'a> {
         !self.full && self.asked.offset < self.last && self.bytes.saturating_add(self.coming) < self.max_bytes
     }
 
-    /// Asks for the next run. False when a part of it cannot be had now.
+    /// Asks for the next run. False when a part of it cannot be had now, or would be held while a read in front of it waits for its
+    /// turn.
     async fn ask(&mut self, source: &Source<'_>, patience: Patience) -> Result<bool> {
+        if self.slices.back().is_some_and(|last| !last.is_under_way()) {
+            return Ok(false);
+        }
         let left = self.max_bytes.saturating_sub(self.bytes).saturating_sub(self.coming);
         // What is wrong further on is told to the read that begins there.
         let run = run(self.reader, self.asked.offset, self.last, left).await?;
-        let fetched = self.reader.slices.fetch(source, &run.commits, patience);
+        let fetched = self.reader.caches().slices.fetch(source, &run.commits, patience);
         let missing = run.commits.get(fetched.len()..).unwrap_or_default();
         self.asked = match missing.first() {
             Some(first) => Ahead {
@@ -149,7 +156,7 @@ impl<'a> Taking<'a> {
             return Ok(());
         }
         Err(Error::Corrupt {
-            what: format!("stream {}", self.reader.commits.stream),
+            what: format!("stream {}", self.reader.trunk.commits.stream),
             place: format!("{:?}", commit.target),
             detail: format!(
                 "the entries read end at {}, the commit at {} has {}",
@@ -163,7 +170,7 @@ impl<'a> Taking<'a> {
 fn last(reader: &Reader, wanted: &Wanted) -> Offset {
     let by_count = wanted.start.checked_add(u64::from(wanted.max_entries));
     let last = by_count.unwrap_or(Offset::MAX).min(wanted.up_to);
-    match reader.cached.first() {
+    match reader.trunk.recent.first() {
         Some(tail) if tail > wanted.start => last.min(tail),
         _ => last,
     }
@@ -181,7 +188,7 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
     };
     let mut taken = 0u64;
     while run.commits.is_empty() || (run.end.offset < last && taken < bytes) {
-        let located = match reader.commits.locate(run.end.offset).await {
+        let located = match reader.trunk.commits.locate(run.end.offset).await {
             Ok(located) => located,
             Err(error) if run.commits.is_empty() => return Err(error),
             Err(_) => break,
@@ -190,7 +197,7 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
             commit, bytes_before, ..
         } = located;
         taken = taken.saturating_add(commit.bytes);
-        if !run.commits.is_empty() && taken > reader.slices.run_bytes() {
+        if !run.commits.is_empty() && taken > reader.caches().slices.run_bytes() {
             break;
         }
         run.commits.push(commit);
@@ -213,10 +220,10 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
     if filled(ahead) * 2 >= window.bytes {
         return (ahead, false);
     }
-    let Ok(end) = reader.commits.head(|head| head.end) else {
+    let Ok(end) = reader.trunk.commits.head(|head| head.end) else {
         return (ahead, false);
     };
-    let end = match reader.cached.first() {
+    let end = match reader.trunk.recent.first() {
         Some(tail) if tail > asked.offset => end.min(tail),
         _ => end,
     };
@@ -226,7 +233,7 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
         let Ok(next) = run(reader, ahead.offset, end, left).await else {
             break;
         };
-        if !reader.slices.read_ahead(source, &next.commits) {
+        if !reader.caches().slices.read_ahead(source, &next.commits) {
             return (ahead, true);
         }
         ahead = next.end;

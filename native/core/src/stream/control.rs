@@ -16,7 +16,7 @@ use crate::types::{Offset, OwnerEpoch};
 impl Shared {
     /// Trims to `before`, or to the end if that lies past it; gives the trim offset then.
     pub(super) async fn trim(self: Arc<Self>, epoch: OwnerEpoch, before: Offset) -> Result<Offset> {
-        let commits = &self.reader.commits;
+        let commits = &self.reader.trunk.commits;
         let (trim, end) = commits.head(|head| (head.trim, head.end))?;
         let before = before.min(end);
         if before <= trim {
@@ -28,7 +28,7 @@ impl Shared {
             before,
             trimmed_bytes,
         };
-        self.reader.log.change(commits.stream, change).await?;
+        self.reader.trunk.common.log.change(commits.stream, change).await?;
         let trim = commits.head(|head| head.trim)?;
         let (store, stream) = (commits.store.clone(), commits.stream);
         // Nobody waits for this one; what it leaves goes with the next trim.
@@ -53,14 +53,19 @@ impl Shared {
                 return self.trim(epoch, before).await;
             }
         }
-        self.reader.commits.head(|head| head.trim)
+        self.reader.trunk.commits.head(|head| head.trim)
     }
 
     /// Terminates; gives the end.
     pub(super) async fn terminate(self: Arc<Self>, epoch: OwnerEpoch) -> Result<Offset> {
-        let stream = self.reader.commits.stream;
-        self.reader.log.change(stream, HeadChange::Terminate { epoch }).await?;
-        let end = self.reader.commits.head(|head| head.end)?;
+        let stream = self.reader.trunk.commits.stream;
+        self.reader
+            .trunk
+            .common
+            .log
+            .change(stream, HeadChange::Terminate { epoch })
+            .await?;
+        let end = self.reader.trunk.commits.head(|head| head.end)?;
         if let Some(appender) = &self.appender {
             appender.stop(Error::Terminated { stream, end });
         }
@@ -73,12 +78,12 @@ impl Shared {
         epoch: OwnerEpoch,
         properties: BTreeMap<String, String>,
     ) -> Result<()> {
-        let (stream, store) = (self.reader.commits.stream, &self.reader.commits.store);
+        let (stream, store) = (self.reader.trunk.commits.stream, &self.reader.trunk.commits.store);
         let key = Key::stream_properties(stream);
         for _ in 0..MAX_TRIES {
             self.confirm_owner(epoch).await?;
             let (expected, version, ledger) = match store.get(key.clone()).await? {
-                None => (Expected::Absent, 1, self.name.clone()),
+                None => (Expected::Absent, 1, self.name.to_string()),
                 Some(there) => {
                     let record = StreamProperties::decode(&key, &there.value)?;
                     if record.properties == properties {
@@ -100,7 +105,10 @@ impl Shared {
                 expected,
                 value: Some(value),
             };
-            match write_settled(&**store, &*self.clock, vec![write]).await.pop() {
+            match write_settled(&**store, &*self.reader.trunk.common.env.clock, vec![write])
+                .await
+                .pop()
+            {
                 // Still the owner: whoever comes next finds the change.
                 Some(Verdict::Applied(_)) => return self.confirm_owner(epoch).await,
                 Some(Verdict::Conflict(_)) | None => {}
@@ -120,12 +128,17 @@ impl Shared {
     /// Looks at the head anew: another engine may own the stream by now. What is written besides the head is asked for before, and
     /// answered only after, such a look.
     async fn confirm_owner(&self, epoch: OwnerEpoch) -> Result<()> {
-        self.reader.log.load(self.reader.commits.stream).await?;
-        let by_epoch = self.reader.commits.head(|head| head.owner_epoch)?;
+        self.reader
+            .trunk
+            .common
+            .log
+            .load(self.reader.trunk.commits.stream)
+            .await?;
+        let by_epoch = self.reader.trunk.commits.head(|head| head.owner_epoch)?;
         match by_epoch == epoch {
             true => Ok(()),
             false => Err(Error::Fenced {
-                what: self.name.clone(),
+                what: self.name.to_string(),
                 by_epoch,
             }),
         }
@@ -133,8 +146,8 @@ impl Shared {
 
     /// The properties as stored.
     pub(super) async fn properties(&self) -> Result<BTreeMap<String, String>> {
-        let key = Key::stream_properties(self.reader.commits.stream);
-        match self.reader.commits.store.get(key.clone()).await? {
+        let key = Key::stream_properties(self.reader.trunk.commits.stream);
+        match self.reader.trunk.commits.store.get(key.clone()).await? {
             None => Ok(BTreeMap::new()),
             Some(there) => Ok(StreamProperties::decode(&key, &there.value)?.properties),
         }

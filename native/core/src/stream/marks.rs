@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::locate::Commits;
+use super::common::Trunk;
 use super::rollover::{Part, Retention, Rollover, Trips};
-use crate::env::{Clock, Sequence};
+use crate::env::Sequence;
 use crate::error::{Error, Result};
 use crate::metadata::settle::write_settled;
 use crate::metadata::{Expected, Verdict, Versioned, Write};
@@ -26,9 +26,8 @@ const BATCH: usize = 64;
 
 /// The marks of a stream, for one owner epoch.
 pub(super) struct Marks {
-    commits: Arc<Commits>,
+    trunk: Arc<Trunk>,
     epoch: OwnerEpoch,
-    clock: Arc<dyn Clock>,
     steps: Arc<Sequence>,
     /// Bytes of all entries committed, as the replies count them: one thread at a time, in offset order.
     total_bytes: AtomicU64,
@@ -57,12 +56,11 @@ enum Front {
 }
 
 impl Marks {
-    pub fn new(commits: Arc<Commits>, epoch: OwnerEpoch, clock: Arc<dyn Clock>, steps: Arc<Sequence>) -> Arc<Marks> {
-        let total = commits.cell.with(|head| head.map_or(0, |head| head.total_bytes));
+    pub fn new(trunk: Arc<Trunk>, epoch: OwnerEpoch, steps: Arc<Sequence>) -> Arc<Marks> {
+        let total = trunk.commits.cell.with(|head| head.map_or(0, |head| head.total_bytes));
         Arc::new(Marks {
-            commits,
+            trunk,
             epoch,
-            clock,
             steps,
             total_bytes: AtomicU64::new(total),
             trip_offset: AtomicU64::new(u64::MAX),
@@ -134,7 +132,7 @@ impl Marks {
         drop(self.steps.run(async move {
             let cut = marks.cut(None).await;
             cut.inspect_err(|error| {
-                let stream = marks.commits.stream;
+                let stream = marks.trunk.commits.stream;
                 tracing::debug!(%stream, %error, "a trim mark could not be cut; the next retention pass tries again");
             })
         }));
@@ -150,7 +148,7 @@ impl Marks {
         self.arm(Trips::NEVER);
         if cut.is_ok() && !more {
             if let Some(part) = &state.part {
-                let (end, total) = self.commits.head(|head| (head.end, head.total_bytes))?;
+                let (end, total) = self.trunk.commits.head(|head| (head.end, head.total_bytes))?;
                 self.arm(Trips::of(&state.rollover, part, end, total));
             }
         }
@@ -163,10 +161,10 @@ impl Marks {
 
     /// True = there may be more to cut.
     async fn cut_batch(&self, now: Option<u64>) -> Result<bool> {
-        let owner = self.commits.head(|head| head.owner_epoch)?;
+        let owner = self.trunk.commits.head(|head| head.owner_epoch)?;
         if owner != self.epoch {
             return Err(Error::Fenced {
-                what: format!("stream {}", self.commits.stream),
+                what: format!("stream {}", self.trunk.commits.stream),
                 by_epoch: owner,
             });
         }
@@ -176,7 +174,7 @@ impl Marks {
         self.state.lock().part = Some(part);
         let mut batch: Vec<TrimMark> = Vec::new();
         while batch.len() < BATCH {
-            let Some(mark) = self.commits.next_cut(&mut part, &rollover, now).await? else {
+            let Some(mark) = self.trunk.commits.next_cut(&mut part, &rollover, now).await? else {
                 break;
             };
             part = Part::after(&mark);
@@ -193,7 +191,10 @@ impl Marks {
 
     /// The part after the last durable mark, or after the trim offset where that lies further.
     async fn open_part(&self) -> Result<Part> {
-        let (trim, trimmed_bytes, end) = self.commits.head(|head| (head.trim, head.trimmed_bytes, head.end))?;
+        let (trim, trimmed_bytes, end) = self
+            .trunk
+            .commits
+            .head(|head| (head.trim, head.trimmed_bytes, head.end))?;
         let known = self.state.lock().part;
         let part = match known {
             Some(part) => Some(part),
@@ -207,9 +208,9 @@ impl Marks {
     }
 
     async fn last(&self, end: Offset) -> Result<Option<TrimMark>> {
-        let stream = self.commits.stream;
+        let stream = self.trunk.commits.stream;
         let (from, to) = Key::stream_range(RecordType::TrimMark, stream);
-        let Some(found) = self.commits.store.last(from, to).await? else {
+        let Some(found) = self.trunk.commits.store.last(from, to).await? else {
             return Ok(None);
         };
         let mark = decode(&found)?;
@@ -235,7 +236,7 @@ impl Marks {
                 value: Some(mark.encode()?),
             });
         }
-        for verdict in write_settled(&*self.commits.store, &*self.clock, writes).await {
+        for verdict in write_settled(&*self.trunk.commits.store, &*self.trunk.common.env.clock, writes).await {
             match verdict {
                 // One that is there already ends a part at the same place.
                 Verdict::Applied(_) | Verdict::Conflict(Some(_)) => {}
@@ -252,7 +253,7 @@ impl Marks {
 
     /// The furthest mark up to which everything may go; `None` = nothing may. Only inside a step of the stream.
     pub async fn let_go(&self, retention: &Retention) -> Result<Option<Offset>> {
-        let (trim, total_bytes) = self.commits.head(|head| (head.trim, head.total_bytes))?;
+        let (trim, total_bytes) = self.trunk.commits.head(|head| (head.trim, head.total_bytes))?;
         if retention.keeps_everything() || retention.consumed <= trim {
             return Ok(None);
         }
@@ -277,10 +278,10 @@ impl Marks {
 
     /// The first marks above `offset`, ascending, at most `limit`.
     pub async fn above(&self, offset: Offset, limit: usize) -> Result<Vec<TrimMark>> {
-        let stream = self.commits.stream;
+        let stream = self.trunk.commits.stream;
         let from = Key::trim_mark(stream, offset.checked_add(1).unwrap_or(Offset::MAX));
         let (_, to) = Key::stream_range(RecordType::TrimMark, stream);
-        let found = self.commits.store.scan(from, to, limit).await?;
+        let found = self.trunk.commits.store.scan(from, to, limit).await?;
         found.iter().map(decode).collect()
     }
 }

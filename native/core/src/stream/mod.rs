@@ -11,6 +11,7 @@
 
 mod appender;
 mod cold;
+mod common;
 mod control;
 mod locate;
 mod marks;
@@ -43,18 +44,20 @@ use bytes::Bytes;
 use futures::future::{select, Either, FutureExt};
 use tokio::sync::Notify;
 
+pub use common::Common;
 pub use remove::remove_remains;
 pub use rollover::{Retention, Rollover};
 pub use types::{Held, ReadBatch, ReadEntry, ReadRequest, SpanInfo, StreamState};
 
 use self::appender::Appender;
+use self::common::Trunk;
 use self::locate::Commits;
 use self::marks::Marks;
 use self::reader::Reader;
-use crate::cache::{Caches, Permit};
-use crate::commit::{AppendOutcome, HeadCell, HeadChange, Log};
+use crate::cache::Permit;
+use crate::commit::{AppendOutcome, HeadCell, HeadChange};
 use crate::cursor::{CursorState, CursorUpdate, Cursors};
-use crate::env::{BoxFuture, Clock, Env, Sequence};
+use crate::env::{BoxFuture, Sequence};
 use crate::error::{Error, Result};
 use crate::record::TrimMark;
 use crate::types::{Offset, OwnerEpoch, StreamId};
@@ -77,8 +80,7 @@ impl WeakStream {
 }
 
 struct Shared {
-    name: String,
-    clock: Arc<dyn Clock>,
+    name: Arc<str>,
     reader: Reader,
     /// `None` = opened for reading only.
     appender: Option<Arc<Appender>>,
@@ -91,19 +93,13 @@ struct Shared {
 /// What a stream is opened on.
 pub struct Parts {
     /// Ledger name, for messages.
-    pub name: String,
+    pub name: Arc<str>,
     /// The stream.
     pub stream: StreamId,
-    /// Its published head, from `log`.
+    /// Its published head, from the log.
     pub cell: Arc<HeadCell>,
-    /// What commits.
-    pub log: Arc<dyn Log>,
-    /// The world.
-    pub env: Arc<Env>,
-    /// The engine's caches.
-    pub caches: Caches,
-    /// Largest entry, bytes.
-    pub max_entry: u32,
+    /// The engine's.
+    pub common: Arc<Common>,
 }
 
 /// What only a writable handle has.
@@ -114,23 +110,26 @@ struct Owned {
     marks: Option<Arc<Marks>>,
 }
 
-fn commits(parts: &Parts) -> Arc<Commits> {
-    Arc::new(Commits {
+fn trunk(parts: &Parts) -> Arc<Trunk> {
+    let commits = Commits {
         stream: parts.stream,
         cell: parts.cell.clone(),
-        store: parts.log.store(),
-        pages: parts.caches.pages.clone(),
+        store: parts.common.log.store(),
+        pages: parts.common.caches.pages.clone(),
+    };
+    Arc::new(Trunk {
+        commits,
+        recent: parts.common.caches.tail.stream(),
+        common: parts.common.clone(),
     })
 }
 
 impl Stream {
     /// Takes the stream over: raises the owner epoch to one of `owner`'s own, then claims and loads the cursors. `owner` must be
     /// unique per engine run. Everything that an older owner asks for from now on is fenced (L5).
-    pub async fn take_over(parts: Parts, owner: &str) -> Result<(Stream, Vec<CursorState>)> {
-        let claim = HeadChange::Claim {
-            owner: owner.to_owned(),
-        };
-        let cell = parts.log.change(parts.stream, claim).await?;
+    pub async fn take_over(parts: Parts, owner: Arc<str>) -> Result<(Stream, Vec<CursorState>)> {
+        let claim = HeadChange::Claim { owner: owner.clone() };
+        let cell = parts.common.log.change(parts.stream, claim).await?;
         let claimed = cell.with(|head| head.map(|head| (head.owner_epoch, head.owner == owner)));
         let epoch = match claimed {
             None => {
@@ -140,70 +139,44 @@ impl Stream {
             }
             Some((by_epoch, false)) => {
                 return Err(Error::Fenced {
-                    what: parts.name,
+                    what: parts.name.to_string(),
                     by_epoch,
                 })
             }
             Some((epoch, true)) => epoch,
         };
-        let (env, store) = (parts.env.clone(), parts.log.store());
+        let (env, store) = (parts.common.env.clone(), parts.common.log.store());
         let (cursors, states) = Cursors::claim(env, store, cell.clone(), parts.stream, epoch).await?;
         Ok((Self::writable(Parts { cell, ..parts }, epoch, cursors), states))
     }
 
     fn writable(parts: Parts, epoch: OwnerEpoch, cursors: Arc<Cursors>) -> Stream {
-        let cached = Arc::new(parts.caches.tail.stream());
-        let steps = Sequence::new(parts.env.spawner.clone());
-        let commits = commits(&parts);
-        let marks = Marks::new(commits.clone(), epoch, parts.env.clock.clone(), steps.clone());
-        let appender = Appender::new(
-            parts.stream,
-            epoch,
-            parts.max_entry,
-            parts.log.clone(),
-            parts.cell.clone(),
-            parts.caches.budget.open_groups.clone(),
-            cached.clone(),
-            marks.clone(),
-        );
-        cursors.follow(parts.log.clone());
+        let (trunk, steps) = (trunk(&parts), Sequence::new(parts.common.env.spawner.clone()));
+        let marks = Marks::new(trunk.clone(), epoch, steps.clone());
+        let appender = Appender::new(trunk.clone(), epoch, marks.clone());
+        cursors.follow(parts.common.log.clone());
         let owned = Owned {
             appender: Some(Arc::new(appender)),
             cursors: Some(cursors),
             marks: Some(marks),
         };
-        Self::assemble(parts, commits, cached, steps, owned)
+        Self::assemble(parts.name, trunk, steps, owned)
     }
 
     /// A handle that changes nothing. Its tail cache stays empty: other handles append.
     pub fn read_only(parts: Parts) -> Stream {
-        let cached = Arc::new(parts.caches.tail.stream());
-        let steps = Sequence::new(parts.env.spawner.clone());
-        let commits = commits(&parts);
-        Self::assemble(parts, commits, cached, steps, Owned::default())
+        let (trunk, steps) = (trunk(&parts), Sequence::new(parts.common.env.spawner.clone()));
+        Self::assemble(parts.name, trunk, steps, Owned::default())
     }
 
-    fn assemble(
-        parts: Parts,
-        commits: Arc<Commits>,
-        cached: Arc<crate::cache::StreamTail>,
-        steps: Arc<Sequence>,
-        owned: Owned,
-    ) -> Stream {
+    fn assemble(name: Arc<str>, trunk: Arc<Trunk>, steps: Arc<Sequence>, owned: Owned) -> Stream {
         let reader = Reader {
-            commits,
-            log: parts.log,
-            spawner: parts.env.spawner.clone(),
-            slices: parts.caches.slices,
-            cached,
-            hot: parts.caches.hot,
-            requests: parts.caches.budget.requests.clone(),
+            trunk,
             ahead: Default::default(),
             closing: Notify::new(),
         };
         Stream(Arc::new(Shared {
-            name: parts.name,
-            clock: parts.env.clock.clone(),
+            name,
             reader,
             appender: owned.appender,
             cursors: owned.cursors,
@@ -215,7 +188,7 @@ impl Stream {
 
     /// Identity of the stream.
     pub fn id(&self) -> StreamId {
-        self.0.reader.commits.stream
+        self.0.reader.trunk.commits.stream
     }
 
     /// The ledger name it was opened under.
@@ -273,7 +246,7 @@ impl Stream {
 
     /// Resolves once the committed end is beyond `offset`, or the stream is terminated, deleted or closed: look at `state`.
     pub async fn wait_past(&self, offset: Offset) {
-        let cell = &self.0.reader.commits.cell;
+        let cell = &self.0.reader.trunk.commits.cell;
         loop {
             let mut changed = std::pin::pin!(cell.changed());
             changed.as_mut().enable();
@@ -288,7 +261,7 @@ impl Stream {
     /// Bounds and counts, one consistent snapshot. Of a deleted stream: empty and terminated.
     pub fn state(&self) -> StreamState {
         let suspended = self.0.appender.as_ref().is_some_and(|appender| appender.suspended());
-        let cell = &self.0.reader.commits.cell;
+        let cell = &self.0.reader.trunk.commits.cell;
         cell.with(|head| match head {
             Some(head) => StreamState {
                 trim: head.trim,
@@ -316,21 +289,21 @@ impl Stream {
     /// Every live span of 65,536 offsets, ascending. Costs two look-ups of commit pages per span.
     pub async fn spans(&self) -> Result<Vec<SpanInfo>> {
         self.open()?;
-        self.0.reader.commits.spans().await
+        self.0.reader.trunk.commits.spans().await
     }
 
     /// Bytes of the live entries in `from..to`: exact where commits start and end, by proportion inside one; sizes of ranges that
     /// touch add up.
     pub async fn size_between(&self, from: Offset, to: Offset) -> Result<u64> {
         self.open()?;
-        self.0.reader.commits.size_between(from, to).await
+        self.0.reader.trunk.commits.size_between(from, to).await
     }
 
     /// The first live offset appended at or after `millis` (broker clock); `None` when all are older. Exact also when the clock
     /// went back.
     pub async fn find_time(&self, millis: u64) -> Result<Option<Offset>> {
         self.open()?;
-        self.0.reader.commits.find_time(millis).await
+        self.0.reader.trunk.commits.find_time(millis).await
     }
 
     /// Ends the stream for ever; gives its end. Appends reserved before still commit.
@@ -402,13 +375,13 @@ impl Stream {
     /// # Errors
     /// `Invalid` when this handle is for reading only, or follows another stream already.
     pub fn follow(&self, source: &Stream) -> Result<()> {
-        self.cursors()?.walk_over(&source.0.reader.commits.cell)
+        self.cursors()?.walk_over(&source.0.reader.trunk.commits.cell)
     }
 
     /// Every durable cursor, by name.
     pub async fn list_cursors(&self) -> Result<Vec<CursorState>> {
         self.open()?;
-        crate::cursor::read_all(&*self.0.reader.commits.store, self.id()).await
+        crate::cursor::read_all(&*self.0.reader.trunk.commits.store, self.id()).await
     }
 
     /// Refuses new work and waits for what is under way: every append is answered, every step done. Idempotent.
@@ -423,7 +396,7 @@ impl Stream {
                 cursors.idle().await;
             }
             shared.steps.idle().await;
-            shared.reader.cached.clear();
+            shared.reader.trunk.recent.clear();
             Ok(())
         })
     }
@@ -431,7 +404,7 @@ impl Stream {
     /// A newer open takes the stream over: new work is refused as `Fenced`; what is under way ends as it may.
     pub(crate) fn fence(&self, by_epoch: OwnerEpoch) {
         let error = Error::Fenced {
-            what: self.0.name.clone(),
+            what: self.0.name.to_string(),
             by_epoch,
         };
         if let Some(appender) = &self.0.appender {
@@ -464,7 +437,7 @@ impl Stream {
         if let Some(cursors) = &self.0.cursors {
             cursors.stop(reason);
         }
-        self.0.reader.commits.cell.wake_all();
+        self.0.reader.trunk.commits.cell.wake_all();
         self.0.reader.closing.notify_waiters();
         self.0.reader.ahead.lock().clear();
     }

@@ -10,9 +10,10 @@ use tokio::sync::Semaphore;
 
 use super::suite::{acked, request, update, MAX_ENTRY, STREAM};
 use super::*;
-use crate::cache::{Budget, COLD_AT_ONCE};
-use crate::commit::{Append, Commit, Slice};
+use crate::cache::{Budget, Caches, COLD_AT_ONCE};
+use crate::commit::{Append, Commit, Log, Slice};
 use crate::env::sim::{self, Executor, SimDisk};
+use crate::env::Env;
 use crate::error::ErrorCode;
 use crate::metadata::memory::MemoryStore;
 use crate::metadata::MetadataStore;
@@ -100,17 +101,19 @@ impl World {
             name: "t".into(),
             stream,
             cell,
-            log: Arc::new(self.log.clone()),
-            env: Arc::new(self.env.clone()),
-            caches: self.caches.clone(),
-            max_entry: MAX_ENTRY,
+            common: Arc::new(Common {
+                log: Arc::new(self.log.clone()),
+                env: Arc::new(self.env.clone()),
+                caches: self.caches.clone(),
+                max_entry: MAX_ENTRY,
+            }),
         }
     }
 
     fn writer(&mut self, stream: StreamId) -> Stream {
         self.owners += 1;
         let (parts, owner) = (self.parts(stream), format!("owner {}", self.owners));
-        self.executor.run(Stream::take_over(parts, &owner)).unwrap().0
+        self.executor.run(Stream::take_over(parts, owner.into())).unwrap().0
     }
 
     fn reader(&mut self, stream: StreamId) -> Stream {

@@ -11,11 +11,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::cold;
-use super::locate::Commits;
+use super::common::Trunk;
 use super::types::{ReadBatch, ReadEntry, ReadRequest};
-use crate::cache::{Account, Gate, Permit, ReadAhead, SliceCache, StreamTail};
-use crate::commit::Log;
-use crate::env::Spawner;
+use crate::cache::{Caches, Permit, ReadAhead};
 use crate::error::{Error, Result};
 use crate::types::{Offset, ReadView};
 
@@ -24,15 +22,7 @@ const WAITING_READ: u64 = 2 << 10;
 
 /// The reading side of one open stream.
 pub(super) struct Reader {
-    pub commits: Arc<Commits>,
-    pub log: Arc<dyn Log>,
-    pub spawner: Arc<dyn Spawner>,
-    pub slices: Arc<SliceCache>,
-    pub cached: Arc<StreamTail>,
-    /// Permits to hold recent appends.
-    pub hot: Arc<Gate>,
-    /// Callers that wait.
-    pub requests: Arc<Account>,
+    pub trunk: Arc<Trunk>,
     pub ahead: Mutex<ReadAhead>,
     /// Wakes reads that wait when the stream closes.
     pub closing: Notify,
@@ -47,6 +37,10 @@ pub(super) struct Wanted {
 }
 
 impl Reader {
+    pub fn caches(&self) -> &Caches {
+        &self.trunk.common.caches
+    }
+
     /// Answers without I/O if it can; `None` = it takes [`Reader::read`].
     pub fn try_cached(&self, request: &ReadRequest) -> Option<Result<ReadBatch>> {
         match self.check(request) {
@@ -54,8 +48,8 @@ impl Reader {
             Ok(None) => Some(Ok(ReadBatch::default())),
             Ok(Some(wanted)) => {
                 let (mut batch, bytes) = self.read_tail(&wanted)?;
-                batch.held.keep(Arc::new(self.hot.try_pass(bytes, 0)?));
-                self.slices.answered_by_tail();
+                batch.held.keep(Arc::new(self.caches().hot.try_pass(bytes, 0)?));
+                self.caches().slices.answered_by_tail();
                 Some(Ok(batch))
             }
         }
@@ -70,10 +64,10 @@ impl Reader {
         if let Some((batch, bytes)) = self.read_tail(&wanted) {
             // Nothing is held while it waits; what was evicted meanwhile comes from the log.
             drop(batch);
-            let pass = self.hot.pass(self.commits.stream, bytes).await;
+            let pass = self.caches().hot.pass(self.trunk.commits.stream, bytes).await;
             if let Some((mut batch, _)) = self.read_tail(&wanted) {
                 batch.held.keep(Arc::new(pass));
-                self.slices.answered_by_tail();
+                self.caches().slices.answered_by_tail();
                 return Ok(batch);
             }
         }
@@ -90,13 +84,14 @@ impl Reader {
     /// A place of `bytes` among the requests that wait; `Unavailable` when they are too many. What is larger than a quarter of all
     /// counts as a quarter, so that it has a chance beside the others.
     pub fn enter(&self, bytes: u64) -> Result<Permit> {
-        let bytes = bytes.min(self.requests.limit() / 4);
-        self.requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
+        let requests = &self.caches().budget.requests;
+        let bytes = bytes.min(requests.limit() / 4);
+        requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
             what: format!(
                 "stream {}: requests that wait hold {} of {} bytes",
-                self.commits.stream,
-                self.requests.used(),
-                self.requests.limit()
+                self.trunk.commits.stream,
+                requests.used(),
+                requests.limit()
             ),
             retry: std::time::Duration::from_millis(100),
         })
@@ -114,7 +109,7 @@ impl Reader {
                 what: "a read of at most 0 entries; at least 1 must be allowed".into(),
             });
         }
-        let (trim, end) = self.commits.head(|head| (head.trim, head.end))?;
+        let (trim, end) = self.trunk.commits.head(|head| (head.trim, head.end))?;
         let up_to = request.up_to.min(end);
         if request.start >= end {
             return Ok(None);
@@ -122,7 +117,7 @@ impl Reader {
         // The very last entry stays readable after it was trimmed: Pulsar asks it for the last message id.
         if request.start < trim && request.start.get() + 1 != end.get() {
             return Err(Error::OffsetTrimmed {
-                stream: self.commits.stream,
+                stream: self.trunk.commits.stream,
                 wanted: request.start,
                 trim,
             });
@@ -143,7 +138,8 @@ impl Reader {
         let mut batch = ReadBatch::default();
         let (up_to, most) = (wanted.up_to, wanted.max_entries);
         let bytes = self
-            .cached
+            .trunk
+            .recent
             .read(wanted.start, up_to, most, wanted.max_bytes, |offset, entry| {
                 batch.entries.push(ReadEntry {
                     offset,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 
 pub(crate) use super::marks_suite::*;
-use super::{Parts, ReadBatch, ReadRequest, Stream};
+use super::{Common, Parts, ReadBatch, ReadRequest, Stream};
 use crate::cache::{Budget, Caches};
 use crate::commit::{AppendOutcome, Commit, HeadChange, Log, RING};
 use crate::cursor::{AckPage, CursorState, CursorUpdate};
@@ -124,17 +124,19 @@ impl<F: Fixture> World<F> {
             name,
             stream: STREAM,
             cell,
-            log,
-            env: Arc::new(self.env.clone()),
-            caches,
-            max_entry: MAX_ENTRY,
+            common: Arc::new(Common {
+                log,
+                env: Arc::new(self.env.clone()),
+                caches,
+                max_entry: MAX_ENTRY,
+            }),
         }
     }
 
     pub fn take_over(&mut self, caches: Caches) -> Result<(Stream, Vec<CursorState>)> {
         self.owners += 1;
         let owner = format!("owner {}", self.owners);
-        self.rt.block_on(Stream::take_over(self.parts(caches), &owner))
+        self.rt.block_on(Stream::take_over(self.parts(caches), owner.into()))
     }
 
     pub fn stream(&mut self) -> Stream {

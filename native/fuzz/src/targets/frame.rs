@@ -109,7 +109,9 @@ fn change(random: &mut Random) -> HeadChange {
             incarnation: Incarnation::new(random.edge()),
             created_millis: random.edge(),
         },
-        1 => HeadChange::Claim { owner: random.text(60) },
+        1 => HeadChange::Claim {
+            owner: random.text(60).into(),
+        },
         2 => HeadChange::Trim {
             epoch: OwnerEpoch::new(random.edge()),
             before: Offset::new(random.edge()),

@@ -142,7 +142,7 @@ fn commit_page(random: &mut Random) -> CommitPage {
 fn head(random: &mut Random) -> StreamHead {
     let mut head = StreamHead::new(stream(random), Incarnation::new(random.below(9).max(1)), random.edge());
     head.owner_epoch = OwnerEpoch::new(random.below(99));
-    head.owner = random.text(20);
+    head.owner = random.text(20).into();
     head.version = CommitVersion::new(random.below(1 << 40).max(1));
     let count = random.index(RING * 2);
     for commit in commits(random, count, 0) {

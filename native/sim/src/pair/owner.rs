@@ -15,7 +15,7 @@ use nereus_core::metadata::faults::{Faults, Faulty};
 use nereus_core::metadata::memory::MemoryStore;
 use nereus_core::metadata::{Capabilities, MetadataStore, Verdict, Versioned, Write};
 use nereus_core::record::Key;
-use nereus_core::stream::{Parts, Stream};
+use nereus_core::stream::{Common, Parts, Stream};
 use nereus_core::wal::TwoStep;
 use nereus_core::Error;
 
@@ -72,12 +72,14 @@ impl World {
                 name: "public/default/persistent/t".into(),
                 stream: STREAM,
                 cell,
-                log: mine,
-                env: Arc::new(env),
-                caches: Caches::new(Budget::new(64 << 20, 8 << 20, 1 << 20)?),
-                max_entry: 1 << 20,
+                common: Arc::new(Common {
+                    log: mine,
+                    env: Arc::new(env),
+                    caches: Caches::new(Budget::new(64 << 20, 8 << 20, 1 << 20)?),
+                    max_entry: 1 << 20,
+                }),
             };
-            Stream::take_over(parts, &name).await
+            Stream::take_over(parts, name.into()).await
         };
         let opened = self.drive("a take-over", opening)?;
         // Whatever older owners asked for may have come before it or not.

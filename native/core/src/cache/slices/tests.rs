@@ -188,6 +188,47 @@ fn many_readers_cause_one_read_and_a_failure_is_kept_for_nobody() {
 }
 
 #[test]
+fn a_reader_does_not_hold_what_the_read_it_waits_for_needs() {
+    let size = 100 + ENTRY_OVERHEAD;
+    // No cache at all: a slice holds memory of cold reads for as long as somebody has it.
+    let mut world = World::new(Scripted::waiting(), 0, 2 * size);
+    let (far, near, behind) = (commit(10, 100), commit(0, 2 * 100 + ENTRY_OVERHEAD), commit(1, 100));
+    let held = world.one(far);
+    let second = world.one(behind);
+    let first = world.one(near);
+    world.settle();
+    assert!(
+        second.is_under_way() && !first.is_under_way(),
+        "the large one waits for all of the memory"
+    );
+    let both = world.fetch(STREAM, &[near, behind], Patience::Wait);
+    assert_eq!(both.len(), 1, "what lies behind the one that waits is not taken");
+    world.script.let_go(3);
+    drop(world.executor.run(held.get()).unwrap());
+    drop(world.executor.run(second.get()).unwrap());
+    for wanted in both.into_iter().chain([first]) {
+        assert_eq!(world.executor.run(wanted.get()).unwrap().slice().entries.len(), 1);
+    }
+    assert_eq!(world.used(), [0, 0]);
+}
+
+#[test]
+fn a_read_of_ones_own_that_waits_takes_its_whole_run_and_nothing_behind() {
+    let size = 100 + ENTRY_OVERHEAD;
+    let mut world = World::new(Scripted::waiting(), 0, 3 * size);
+    let run: Vec<_> = (0..4).map(|n| commit(n, 100)).collect();
+    let held = [world.one(run[2]), world.one(commit(10, 100))];
+    world.settle();
+    let wanted = world.fetch(STREAM, &run, Patience::Wait);
+    assert_eq!(wanted.len(), 2, "the third is on its way already, by another read");
+    world.script.let_go(3);
+    for one in held.into_iter().chain(wanted) {
+        assert_eq!(world.executor.run(one.get()).unwrap().slice().entries.len(), 1);
+    }
+    assert_eq!((world.script.reads(), world.used()), (3, [0, 0]));
+}
+
+#[test]
 fn run_of_neighbours_is_one_read() {
     let mut world = World::new(Arc::default(), 10_000, 10_000);
     let run: Vec<_> = (0..5).map(|n| commit(n, 10)).collect();

@@ -211,7 +211,7 @@ fn open(world: &World<Memory>, faults: &Faults, owner: &str) -> (Arc<dyn Log>, S
     let store = Arc::new(Faulty::new(world.fixture.store(), faults.clone()));
     let log: Arc<dyn Log> = Arc::new(TwoStep::start(env, world.fixture.wal(), store));
     let parts = world.parts_on(log.clone(), plenty());
-    let (stream, _) = world.rt.block_on(Stream::take_over(parts, owner)).unwrap();
+    let (stream, _) = world.rt.block_on(Stream::take_over(parts, owner.into())).unwrap();
     (log, stream)
 }
 

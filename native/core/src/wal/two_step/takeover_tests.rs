@@ -20,7 +20,11 @@ fn second_engine(world: &World<Memory>) -> Arc<dyn Log> {
 
 fn take_over(world: &World<Memory>, log: &Arc<dyn Log>) -> Stream {
     let parts: Parts = world.parts_on(log.clone(), plenty());
-    world.rt.block_on(Stream::take_over(parts, "second engine")).unwrap().0
+    world
+        .rt
+        .block_on(Stream::take_over(parts, "second engine".into()))
+        .unwrap()
+        .0
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn l06_unsettled_attempt_suspends_its_stream_and_no_other() {
         cell,
         ..world.parts(plenty())
     };
-    let (other, _) = world.rt.block_on(Stream::take_over(parts, "other")).unwrap();
+    let (other, _) = world.rt.block_on(Stream::take_over(parts, "other".into())).unwrap();
 
     // Nothing that is sent for this head is answered or applied for a long time.
     for n in 1..200 {
@@ -260,10 +260,12 @@ fn l05_second_engine_takes_over_and_the_first_cannot_commit() {
     let cell = world.rt.block_on(second.load(STREAM)).unwrap().unwrap();
     let parts = crate::stream::Parts {
         cell,
-        log: second.clone(),
-        ..world.parts(plenty())
+        ..world.parts_on(second.clone(), plenty())
     };
-    let (new, _) = world.rt.block_on(Stream::take_over(parts, "second engine")).unwrap();
+    let (new, _) = world
+        .rt
+        .block_on(Stream::take_over(parts, "second engine".into()))
+        .unwrap();
     put(&new, b"new");
 
     let receivers: Vec<_> = (0..3)
@@ -309,10 +311,12 @@ fn l06_lost_reply_then_take_over_is_found_in_ring_or_page() {
         let cell = world.rt.block_on(second.load(STREAM)).unwrap().unwrap();
         let parts = crate::stream::Parts {
             cell,
-            log: second.clone(),
-            ..world.parts(plenty())
+            ..world.parts_on(second.clone(), plenty())
         };
-        let (new, _) = world.rt.block_on(Stream::take_over(parts, "second engine")).unwrap();
+        let (new, _) = world
+            .rt
+            .block_on(Stream::take_over(parts, "second engine".into()))
+            .unwrap();
         for n in 0..newer {
             put(&new, &[n]);
         }

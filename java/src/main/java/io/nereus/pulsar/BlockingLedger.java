@@ -20,9 +20,19 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
  * asynchronous call and a wait, each short form is the long form with defaults. Also the calls for which Nereus has one
  * fixed answer, because what they are about does not exist here.
  *
- * <p>Owns no state. A blocking call must not be made on the ledger's executor: the answer it waits for would come there.
+ * <p>Owns no state. A blocking call that is made on the ledger's executor is refused at once, because the answer it waits
+ * for would come there; what was asked for is carried out all the same.
  */
 abstract class BlockingLedger implements ManagedLedger {
+
+    /** Whether the caller is on the thread on which this ledger calls back. */
+    abstract boolean isOnExecutor();
+
+    private <T> T waitFor(CompletableFuture<T> future, String what)
+            throws InterruptedException, ManagedLedgerException {
+        Waiting.checkCanWait(future, what, isOnExecutor());
+        return Waiting.forResult(future, what);
+    }
 
     // ---- appends
 
@@ -46,6 +56,7 @@ abstract class BlockingLedger implements ManagedLedger {
             throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Position> added = new CompletableFuture<>();
         asyncAddEntry(data, numberOfMessages, offset, length, Callbacks.added(added), null);
+        Waiting.checkCanWait(added, "an append to ledger " + getName(), isOnExecutor());
         return Waiting.forOutcome(added);
     }
 
@@ -99,7 +110,7 @@ abstract class BlockingLedger implements ManagedLedger {
                 opened.completeExceptionally(exception);
             }
         }, null);
-        return Waiting.forResult(opened, "opening cursor " + name + " of ledger " + getName());
+        return waitFor(opened, "opening cursor " + name + " of ledger " + getName());
     }
 
     @Override
@@ -127,7 +138,7 @@ abstract class BlockingLedger implements ManagedLedger {
     public void deleteCursor(String name) throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Void> deleted = new CompletableFuture<>();
         asyncDeleteCursor(name, Callbacks.cursorDeleted(deleted), null);
-        Waiting.forResult(deleted, "deleting cursor " + name + " of ledger " + getName());
+        waitFor(deleted, "deleting cursor " + name + " of ledger " + getName());
     }
 
     // ---- properties
@@ -146,14 +157,14 @@ abstract class BlockingLedger implements ManagedLedger {
     public void setProperties(Map<String, String> properties) throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Map<String, String>> updated = new CompletableFuture<>();
         asyncSetProperties(properties, Callbacks.propertiesUpdated(updated), null);
-        Waiting.forResult(updated, "setting properties of ledger " + getName());
+        waitFor(updated, "setting properties of ledger " + getName());
     }
 
     @Override
     public void deleteProperty(String key) throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Map<String, String>> updated = new CompletableFuture<>();
         asyncDeleteProperty(key, Callbacks.propertiesUpdated(updated), null);
-        Waiting.forResult(updated, "deleting property " + key + " of ledger " + getName());
+        waitFor(updated, "deleting property " + key + " of ledger " + getName());
     }
 
     // ---- end of life
@@ -162,21 +173,21 @@ abstract class BlockingLedger implements ManagedLedger {
     public Position terminate() throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Position> terminated = new CompletableFuture<>();
         asyncTerminate(Callbacks.terminated(terminated), null);
-        return Waiting.forResult(terminated, "terminating ledger " + getName());
+        return waitFor(terminated, "terminating ledger " + getName());
     }
 
     @Override
     public void close() throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Void> closed = new CompletableFuture<>();
         asyncClose(Callbacks.closed(closed), null);
-        Waiting.forResult(closed, "closing ledger " + getName());
+        waitFor(closed, "closing ledger " + getName());
     }
 
     @Override
     public void delete() throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Void> deleted = new CompletableFuture<>();
         asyncDelete(Callbacks.deleted(deleted), null);
-        Waiting.forResult(deleted, "deleting ledger " + getName());
+        waitFor(deleted, "deleting ledger " + getName());
     }
 
     // ---- Pulsar's offloaders, which Nereus does not need
@@ -189,6 +200,27 @@ abstract class BlockingLedger implements ManagedLedger {
     @Override
     public void asyncOffloadPrefix(Position pos, OffloadCallback callback, Object ctx) {
         callback.offloadFailed(offloadRefusal(), ctx);
+    }
+
+    // ---- properties of single ledgers, which Pulsar knows from 4.1 on: hence without @Override
+
+    /** Refused: a virtual ledger is arithmetic, it has no record of its own that could keep properties. */
+    public CompletableFuture<Void> asyncAddLedgerProperty(long ledgerId, String key, String value) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    /** Refused, as {@link #asyncAddLedgerProperty}. */
+    public CompletableFuture<Void> asyncRemoveLedgerProperty(long ledgerId, String key) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    /** Refused, as {@link #asyncAddLedgerProperty}. */
+    public CompletableFuture<String> asyncGetLedgerProperty(long ledgerId, String key) {
+        return CompletableFuture.failedFuture(ledgerPropertyRefusal());
+    }
+
+    private static ManagedLedgerException ledgerPropertyRefusal() {
+        return Unsupported.feature("properties of single ledgers", "set properties of the topic instead");
     }
 
     private static ManagedLedgerException offloadRefusal() {
@@ -245,6 +277,20 @@ abstract class BlockingLedger implements ManagedLedger {
 
     /** Whether nothing was appended for longer than {@code millis}. */
     abstract boolean idleFor(long millis);
+
+    /** Nothing to do: what a cursor persists is a record that is replaced, there is no cursor ledger to roll. */
+    @Override
+    public void rolloverCursorsInBackground() {
+        // see the Javadoc
+    }
+
+    /** Skips a ledger in every cursor, as far as a cursor does. */
+    @Override
+    public void skipNonRecoverableLedger(long ledgerId) {
+        for (ManagedCursor cursor : getCursors()) {
+            cursor.skipNonRecoverableLedger(ledgerId);
+        }
+    }
 
     /** Nothing to do: entries are cached natively, whatever the cursors' distances are. */
     @Override

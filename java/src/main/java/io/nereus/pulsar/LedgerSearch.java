@@ -9,13 +9,15 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.FindEntryCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
+import org.apache.bookkeeper.mledger.ManagedLedgerException.LedgerNotExistException;
 import org.apache.bookkeeper.mledger.Position;
 
 /**
  * Reads and searches of one ledger that no cursor is involved in.
  *
- * <p>Promises: each ends exactly once, on the ledger's executor; a predicate only looks at an entry, which is released
- * here; only an entry handed to a read's callback belongs to the receiver.
+ * <p>Promises: each ends exactly once, on the ledger's executor. An entry handed to a read's callback or to the predicate
+ * of {@link #firstAfterMatching} belongs to the receiver; the predicate of {@link #lastMatchingUpTo} only looks. Both as
+ * in stock, whose callers rely on it.
  */
 final class LedgerSearch {
 
@@ -29,16 +31,26 @@ final class LedgerSearch {
         this.reader = reader;
     }
 
-    /** Reads the entry at {@code position}; a place that holds none fails. */
+    /**
+     * Reads the entry at {@code position}. A ledger that is not one of this topic's live ones fails with
+     * {@link LedgerNotExistException}, which the broker answers with "not found"; a place that holds no entry fails too.
+     */
     void read(Position position, ReadEntryCallback callback, Object ctx) {
         Projection projection = extent.projection();
-        if (position.getEntryId() < 0 || !projection.owns(position)) {
-            ManagedLedgerException refusal = new ManagedLedgerException("ledger " + ledger.getName()
-                + " has no entry at " + position + "; its first virtual ledger is " + projection.firstLedgerId());
-            ledger.execute(() -> callback.readEntryFailed(refusal, ctx));
-            return;
+        long end = extent.committedEnd();
+        if (!extent.spans().contains(position.getLedgerId())) {
+            refuse(new LedgerNotExistException("ledger " + position.getLedgerId() + " does not belong to "
+                + ledger.getName() + " or was deleted"), callback, ctx);
+        } else if (position.getEntryId() < 0 || !projection.owns(position)
+                || projection.offset(position) >= end) {
+            refuse(new ManagedLedgerException(ledger.getName() + " has no entry at " + position), callback, ctx);
+        } else {
+            reader.readOne(projection.offset(position), end, callback, ctx);
         }
-        reader.readOne(projection.offset(position), extent.committedEnd(), callback, ctx);
+    }
+
+    private void refuse(ManagedLedgerException refusal, ReadEntryCallback callback, Object ctx) {
+        ledger.execute(() -> callback.readEntryFailed(refusal, ctx));
     }
 
     /** The place after the newest entry that matches; the first entry's if none does. */

@@ -5,6 +5,7 @@ import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.NativeStream;
 import io.nereus.pulsar.bridge.OpenedLedger;
+import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.HashMap;
@@ -50,6 +51,7 @@ import org.slf4j.LoggerFactory;
  * everything for good), L14 (what is not supported is refused by name). Does not: hold storage truth, read ahead, cache
  * entries.
  */
+@SuppressWarnings("unchecked")   // only for the raw types that are inherited; see LedgerQueries
 final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Listener {
 
     private static final Logger log = LoggerFactory.getLogger(NereusManagedLedger.class);
@@ -76,6 +78,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     private volatile ManagedLedgerConfig config;
     private volatile ManagedLedgerAttributes attributes;
+    /** The one thread of the executor, known before anybody else sees the ledger. */
+    private volatile Thread executorThread;
 
     /**
      * Wraps an opened stream; {@link #initialize()} has to run before anybody else sees the ledger.
@@ -117,7 +121,10 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
      */
     CompletableFuture<NereusManagedLedger> initialize() {
         return new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor).initialize()
-            .thenApply(ignored -> this);
+            .thenApplyAsync(ignored -> {
+                executorThread = Thread.currentThread();
+                return this;
+            }, this::execute);
     }
 
     // ---- for cursors and collaborators
@@ -138,6 +145,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     FlushPasses flushPasses() {
         return factory.flushPasses();
+    }
+
+    @Override
+    boolean isOnExecutor() {
+        return Thread.currentThread() == executorThread;
     }
 
     @Override
@@ -178,6 +190,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public boolean isClosed() {
         return lifecycle.state().isUnusable();
+    }
+
+    @Override
+    public boolean skipsDamaged() {
+        return config.isAutoSkipNonRecoverableData();
     }
 
     /** What an operation on a fenced or closed ledger has to fail with; null while the ledger works. */
@@ -331,6 +348,16 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return pendingAdds.size();
     }
 
+    /** Broker clock of the last committed append in milliseconds, also over restarts; 0 if there was none. */
+    public long getLastAddEntryTime() { // without @Override: Pulsar has it from 4.0.9 on
+        return stream.state().lastAppendMillis();
+    }
+
+    /** Broker clock of the topic's creation in milliseconds. */
+    public long getMetadataCreationTimestamp() { // without @Override: Pulsar has it from 4.0.9 on
+        return opened.creationMillis();
+    }
+
     @Override
     public ManagedLedgerInterceptor getManagedLedgerInterceptor() {
         return interceptor;
@@ -375,6 +402,13 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
             markDeleteEnd = extent.navigator().offsetAfter(startPosition); // the position is the last one already consumed
         }
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
+    }
+
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    ManagedCursor newDuplicate(String cursorName, AckState acks) throws ManagedLedgerException {
+        Objects.requireNonNull(cursorName, "cursor name can't be null");
+        checkOpen();
+        return cursors.addDuplicate(cursorName, acks);
     }
 
     @Override

@@ -16,6 +16,19 @@ final class Waiting {
     private Waiting() {
     }
 
+    /**
+     * Refuses a wait that could only end by its time-out, because the answer would come on the thread that waits.
+     *
+     * @param answersHere whether the caller is on the thread on which {@code future} completes
+     */
+    static void checkCanWait(CompletableFuture<?> future, String what, boolean answersHere)
+            throws ManagedLedgerException {
+        if (answersHere && !future.isDone()) {
+            throw new ManagedLedgerException(what + " was called in a callback of the same ledger and would wait for"
+                + " itself: use the asynchronous call; what was asked for goes on");
+        }
+    }
+
     /** Waits at most {@link #TIMEOUT_SECONDS}; {@code what} names the operation in the time-out's message. */
     static <T> T forResult(CompletableFuture<T> future, String what)
             throws InterruptedException, ManagedLedgerException {

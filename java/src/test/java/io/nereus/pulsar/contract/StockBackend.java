@@ -3,7 +3,6 @@ package io.nereus.pulsar.contract;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import org.apache.bookkeeper.client.PulsarMockBookKeeper;
 import org.apache.bookkeeper.common.util.OrderedScheduler;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerFactory;
@@ -17,12 +16,12 @@ final class StockBackend implements Backend {
     private static final long THREADS_SECONDS = 5;
 
     private final OrderedScheduler threads = OrderedScheduler.newSchedulerBuilder().numThreads(2).name("stock").build();
-    private final PulsarMockBookKeeper bookKeeper;
+    private final FencingBookKeeper bookKeeper;
     private final List<Broker> running = new ArrayList<>();
     private final List<Broker> killed = new ArrayList<>();
 
     StockBackend() throws Exception {
-        bookKeeper = new PulsarMockBookKeeper(threads);
+        bookKeeper = new FencingBookKeeper(threads);
     }
 
     @Override

@@ -23,16 +23,17 @@ public final class World implements AutoCloseable {
     private final Storage storage;
     private final Backend backend;
     private final MetadataStoreExtended metadata;
+    private final boolean ownMetadata;
     private final FaultyStore store;
     private final ManualClock clock = new ManualClock();
     private final List<Backend.Broker> others = new ArrayList<>();
     private AtomicBoolean killed = new AtomicBoolean();
     private Backend.Broker broker;
 
-    private World(Storage storage) throws Exception {
+    private World(Storage storage, MetadataStoreExtended metadata, boolean own) throws Exception {
         this.storage = storage;
-        this.metadata =
-            MetadataStoreExtended.create("memory:" + UUID.randomUUID(), MetadataStoreConfig.builder().build());
+        this.metadata = metadata;
+        this.ownMetadata = own;
         this.store = new FaultyStore(metadata);
         this.backend = storage == Storage.STOCK ? new StockBackend() : new NereusBackend();
         start();
@@ -40,7 +41,13 @@ public final class World implements AutoCloseable {
 
     /** An empty world of {@code storage}; the caller closes it. */
     public static World of(Storage storage) throws Exception {
-        return new World(storage);
+        return new World(storage,
+            MetadataStoreExtended.create("memory:" + UUID.randomUUID(), MetadataStoreConfig.builder().build()), true);
+    }
+
+    /** A world with data of its own over the metadata store of {@code other}, as a broker of another storage class. */
+    static World over(Storage storage, World other) throws Exception {
+        return new World(storage, other.metadata, false);
     }
 
     private void start() throws Exception {
@@ -140,7 +147,9 @@ public final class World implements AutoCloseable {
                 stop();
             } finally {
                 backend.close();
-                metadata.close();
+                if (ownMetadata) {
+                    metadata.close();
+                }
             }
         } catch (Exception e) {
             throw new IllegalStateException("the world of " + storage + " did not close", e);

@@ -1,0 +1,297 @@
+package io.nereus.pulsar.contract;
+
+import static io.nereus.pulsar.contract.Ledgers.add;
+import static io.nereus.pulsar.contract.Ledgers.addMany;
+import static io.nereus.pulsar.contract.Ledgers.await;
+import static io.nereus.pulsar.contract.Ledgers.failure;
+import static io.nereus.pulsar.contract.Ledgers.text;
+import static io.nereus.pulsar.contract.Ledgers.texts;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.common.collect.Range;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.NavigableMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
+import org.apache.bookkeeper.mledger.Entry;
+import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedLedger;
+import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
+import org.apache.bookkeeper.mledger.ManagedLedgerException.LedgerNotExistException;
+import org.apache.bookkeeper.mledger.Position;
+import org.apache.bookkeeper.mledger.PositionBound;
+import org.apache.bookkeeper.mledger.PositionFactory;
+import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
+import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
+import org.testng.annotations.Test;
+
+/** Positions: the first, the last, the next, the previous, and how a ledger is searched without a cursor. */
+public class PositionContractTest extends ContractTest {
+
+    private static Position at(Position like, long entryId) {
+        return PositionFactory.create(like.getLedgerId(), entryId);
+    }
+
+    private static String read(ManagedLedger ledger, Position position) throws Exception {
+        CompletableFuture<Entry> entry = new CompletableFuture<>();
+        ledger.asyncReadEntry(position, new ReadEntryCallback() {
+            @Override
+            public void readEntryComplete(Entry read, Object ctx) {
+                entry.complete(read);
+            }
+
+            @Override
+            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
+                entry.completeExceptionally(exception);
+            }
+        }, null);
+        return text(await(entry));
+    }
+
+    /** A predicate that owns the entry it is shown. */
+    private static Predicate<Entry> releasing(Predicate<String> matches) {
+        return entry -> matches.test(text(entry));
+    }
+
+    /** A predicate that only looks. */
+    private static Predicate<Entry> textIs(Predicate<String> matches) {
+        return entry -> matches.test(entry.getDataBuffer().toString(StandardCharsets.UTF_8));
+    }
+
+    @Test
+    public void theEdgesOfAllPositionsHaveTheirNumbers() {
+        assertThat(PositionFactory.EARLIEST).isEqualTo(PositionFactory.create(-1, -1));
+        assertThat(PositionFactory.LATEST).isEqualTo(PositionFactory.create(Long.MAX_VALUE, Long.MAX_VALUE));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aLedgerNeverWrittenStandsBeforeItsFirstEntry(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        assertThat(ledger.getLastConfirmedEntry().getEntryId()).isEqualTo(-1);
+        assertThat(ledger.getFirstPosition()).isEqualTo(ledger.getLastConfirmedEntry());
+        assertThat(ledger.getNextValidPosition(ledger.getLastConfirmedEntry()))
+            .isEqualTo(at(ledger.getLastConfirmedEntry(), 0));
+        assertThat(ledger.getPreviousPosition(at(ledger.getLastConfirmedEntry(), 0)))
+            .isEqualTo(ledger.getLastConfirmedEntry());
+        Position first = add(ledger, "a");
+        assertThat(ledger.getFirstPosition()).isEqualTo(at(first, -1));
+        assertThat(ledger.getLastConfirmedEntry()).isEqualTo(first);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theFirstPositionLiesBeforeTheFirstEntry(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        List<Position> all = addMany(ledger, 3);
+        assertThat(ledger.getFirstPosition()).isEqualTo(at(all.get(0), -1));
+        assertThat(ledger.getPreviousPosition(all.get(0))).isEqualTo(at(all.get(0), -1));
+        assertThat(ledger.getNextValidPosition(ledger.getFirstPosition())).isEqualTo(all.get(0));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void nextAndPreviousWalkEveryEntry(Storage storage) throws Exception {
+        World world = world(storage);
+        ManagedLedger ledger = world.open(world.freshName(), keepsAll(world, 3));
+        List<Position> all = addMany(ledger, 8);
+        for (int i = 0; i + 1 < all.size(); i++) {
+            assertThat(ledger.getNextValidPosition(all.get(i))).isEqualTo(all.get(i + 1));
+            assertThat(ledger.getPreviousPosition(all.get(i + 1))).isEqualTo(all.get(i));
+        }
+        Position after = ledger.getNextValidPosition(all.get(7));
+        assertThat(after).as("the place of the next entry").isGreaterThan(all.get(7));
+        assertThat(add(ledger, "next")).isEqualTo(after);
+    }
+
+    private static ManagedLedgerConfig keepsAll(World world, int entriesPerLedger) {
+        return world.config().setMaxEntriesPerLedger(entriesPerLedger).setRetentionTime(-1, TimeUnit.MINUTES)
+            .setRetentionSizeInMB(-1);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void positionsOfOtherLedgersResolveToTheEdges(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        List<Position> all = addMany(ledger, 3);
+        long id = all.get(0).getLedgerId();
+        assertThat(ledger.getNextValidPosition(PositionFactory.EARLIEST)).isEqualTo(all.get(0));
+        assertThat(ledger.getNextValidPosition(PositionFactory.create(id - 1, 7))).isEqualTo(all.get(0));
+        assertThat(ledger.getNextValidPosition(PositionFactory.create(id + 50, 0))).isEqualTo(at(all.get(0), 3));
+        assertThat(ledger.getNextValidPosition(at(all.get(0), 900))).isEqualTo(at(all.get(0), 3));
+        // the edge overflows in stock
+        assertThat(ledger.getNextValidPosition(PositionFactory.LATEST))
+            .isEqualTo(at(all.get(0), storage == Storage.STOCK ? 0 : 3));
+        // stock takes its open ledger for empty
+        assertThat(ledger.getPreviousPosition(PositionFactory.create(id + 50, 0)))
+            .isEqualTo(at(all.get(0), storage == Storage.STOCK ? -1 : 2));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void nEntriesFurtherIsClippedAtTheLastOne_case_018(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        List<Position> all = addMany(world.open(name, keepsAll(world, 50_000)), 20);
+        world.restart(); // stock's open ledger is empty now
+        ManagedLedger ledger = world.open(name, keepsAll(world, 50_000));
+        Position first = all.get(0);
+        for (int n : new int[] {1, 19, 20}) {
+            assertThat(ledger.getPositionAfterN(first, n, PositionBound.startIncluded)).isEqualTo(all.get(n - 1));
+        }
+        assertThat(ledger.getPositionAfterN(first, 5, PositionBound.startExcluded)).isEqualTo(all.get(5));
+        assertThat(ledger.getPositionAfterN(first, 21, PositionBound.startIncluded)).isEqualTo(all.get(19));
+        assertThat(ledger.getPositionAfterN(first, 1_000, PositionBound.startExcluded)).isEqualTo(all.get(19));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void entriesOfARangeAreCountedByItsBounds(Storage storage) throws Exception {
+        World world = world(storage);
+        ManagedLedger ledger = world.open(world.freshName(), keepsAll(world, 4));
+        List<Position> all = addMany(ledger, 10);
+        assertThat(ledger.getNumberOfEntries()).isEqualTo(10);
+        assertThat(ledger.getNumberOfEntries(Range.closed(all.get(0), all.get(9)))).isEqualTo(10);
+        assertThat(ledger.getNumberOfEntries(Range.openClosed(all.get(1), all.get(6)))).isEqualTo(5);
+        assertThat(ledger.getNumberOfEntries(Range.closedOpen(all.get(1), all.get(6)))).isEqualTo(5);
+        assertThat(ledger.getNumberOfEntries(Range.open(all.get(1), all.get(2)))).isZero();
+        assertThat(ledger.getNumberOfEntries(Range.openClosed(ledger.getFirstPosition(), all.get(9)))).isEqualTo(10);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theLastPositionSurvivesAReopenWithNothingNew_case_015(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        Position last = addMany(world.open(name), 3).get(2);
+        world.restart();
+        ManagedLedger again = world.open(name);
+        assertThat(again.getLastConfirmedEntry()).isEqualTo(last);
+        assertThat(read(again, last)).isEqualTo("e2");
+        assertThat(add(again, "later")).isGreaterThan(last);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theLastPositionNeverGoesBackWhenEverythingIsGone_case_015(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        ManagedLedger ledger = world.open(name);
+        ManagedCursor cursor = ledger.openCursor("c", InitialPosition.Earliest);
+        Position last = addMany(ledger, 3).get(2);
+        await(ledger.asyncTruncate());
+        assertThat(ledger.getLastConfirmedEntry()).isGreaterThanOrEqualTo(last);
+        assertThat(cursor.hasMoreEntries()).isFalse();
+        world.restart();
+        ManagedLedger again = world.open(name);
+        assertThat(again.openCursor("c").hasMoreEntries()).isFalse();
+        assertThat(again.openCursor("c").getNumberOfEntriesInBacklog(true)).isZero();
+        assertThat(again.getLastConfirmedEntry()).isGreaterThanOrEqualTo(last);
+        assertThat(add(again, "later")).isGreaterThan(last);
+        assertThat(texts(again.openCursor("c").readEntries(5))).containsExactly("later");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void everyQuestionHasAnAnswerWhenNothingIsLeft_case_051(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), world.config().setMaxEntriesPerLedger(2));
+        Position last = addMany(ledger, 4).get(3);
+        await(ledger.asyncTruncate());
+        assertThat(ledger.getFirstPosition()).isNotNull();
+        assertThat(ledger.getSlowestConsumer()).isNull();
+        assertThat(ledger.getLedgersInfo()).isNotEmpty();
+        assertThat(ledger.getNumberOfActiveEntries()).isZero();
+        assertThat(ledger.getEstimatedBacklogSize()).isZero();
+        assertThat(await(ledger.getEarliestMessagePublishTimeInBacklog())).isZero();
+        assertThat(await(ledger.getManagedLedgerInternalStats(false)).ledgers).isNotEmpty();
+        ManagedCursor earliest = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
+        ManagedCursor latest = ledger.newNonDurableCursor(PositionFactory.LATEST);
+        assertThat(earliest.hasMoreEntries()).isFalse();
+        assertThat(latest.hasMoreEntries()).isFalse();
+        assertThat(add(ledger, "next")).isGreaterThan(last);
+        assertThat(texts(earliest.readEntries(5))).containsExactly("next");
+        assertThat(texts(latest.readEntries(5))).containsExactly("next");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aCursorAtTrimmedPositionsStartsAtTheFirstLiveEntry_case_034(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), world.config().setMaxEntriesPerLedger(2));
+        List<Position> all = addMany(ledger, 4);
+        await(ledger.asyncTruncate());
+        for (Position start : List.of(all.get(1), all.get(3), at(all.get(3), all.get(3).getEntryId() + 1))) {
+            ManagedCursor cursor = ledger.newNonDurableCursor(start);
+            assertThat(cursor.getNumberOfEntriesInBacklog(true)).as("backlog of a cursor from %s", start).isZero();
+            assertThat(cursor.hasMoreEntries()).isFalse();
+        }
+        add(ledger, "next");
+        assertThat(texts(ledger.newNonDurableCursor(all.get(1)).readEntries(5))).containsExactly("next");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theListOfLedgersHoldsTheLastEntryAndEndsWithAnOpenOne(Storage storage) throws Exception {
+        World world = world(storage);
+        ManagedLedger ledger = world.open(world.freshName());
+        NavigableMap<Long, LedgerInfo> infos = ledger.getLedgersInfo();
+        assertThat(infos).containsOnlyKeys(ledger.getLastConfirmedEntry().getLedgerId());
+        addMany(ledger, 3);
+        LedgerInfo open = ledger.getLedgersInfo().lastEntry().getValue();
+        assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(ledger.getLastConfirmedEntry().getLedgerId());
+        assertThat(open.hasTimestamp()).isTrue();
+        assertThat(open.getTimestamp()).isZero();
+        assertThat(await(ledger.getLedgerInfo(open.getLedgerId())).getLedgerId()).isEqualTo(open.getLedgerId());
+        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId())).isPresent();
+        assertThat(await(ledger.getLedgerInfo(open.getLedgerId() + 7))).isNull();
+        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId() - 7)).isEmpty();
+        if (storage == Storage.STOCK) {
+            assertThat(open.getEntries()).as("stock counts a ledger when it closes").isZero();
+        } else {
+            assertThat(open.getEntries()).isEqualTo(3);
+            assertThat(open.getSize()).isEqualTo(6);
+        }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void anEntryIsReadByPositionAndAMissingOneFailsByItsKind(Storage storage) throws Exception {
+        World world = world(storage);
+        ManagedLedger ledger = world.open(world.freshName());
+        List<Position> all = addMany(ledger, 3);
+        assertThat(read(ledger, all.get(1))).isEqualTo("e1");
+        Position foreign = PositionFactory.create(all.get(0).getLedgerId() + 1_000_000, 0);
+        assertThat(failure(() -> read(ledger, foreign))).as("the broker answers not found")
+            .isInstanceOf(LedgerNotExistException.class);
+        assertThat(failure(() -> read(ledger, PositionFactory.create(1, 0))))
+            .isInstanceOf(LedgerNotExistException.class);
+        if (storage == Storage.NEREUS) { // the mock of BookKeeper fails differently from BookKeeper here
+            assertThat(failure(() -> read(ledger, at(all.get(0), 3)))).isNotInstanceOf(LedgerNotExistException.class);
+            assertThat(failure(() -> read(ledger, at(all.get(0), -1)))).isNotInstanceOf(LedgerNotExistException.class);
+        }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchAnswersThePlaceAfterTheNewestMatch(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        List<Position> all = addMany(ledger, 9);
+        assertThat(await(ledger.asyncFindPosition(releasing(text -> text.compareTo("e4") <= 0)))).isEqualTo(all.get(5));
+        assertThat(await(ledger.asyncFindPosition(releasing(text -> true)))).isEqualTo(at(all.get(8), 9));
+        assertThat(await(ledger.asyncFindPosition(releasing(text -> false)))).as("nothing matches").isEqualTo(all.get(0));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theLastDispatchablePositionIsSearchedBackwards(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        List<Position> all = addMany(ledger, 6);
+        Position last = ledger.getLastConfirmedEntry();
+        assertThat(await(ledger.getLastDispatchablePosition(entry -> true, last))).isEqualTo(last);
+        assertThat(await(ledger.getLastDispatchablePosition(textIs(text -> text.compareTo("e2") <= 0), last)))
+            .isEqualTo(all.get(2));
+        assertThat(await(ledger.getLastDispatchablePosition(entry -> false, last))).isEqualTo(at(all.get(0), -1));
+        List<String> seen = new ArrayList<>();
+        failureOrResult(ledger.getLastDispatchablePosition(entry -> {
+            seen.add("asked");
+            throw new IllegalStateException("of the test");
+        }, last));
+        assertThat(seen).hasSize(1);
+    }
+
+    private static void failureOrResult(CompletableFuture<Position> future) {
+        assertThat(future).failsWithin(Ledgers.PATIENCE);
+    }
+}
