@@ -114,6 +114,11 @@ public final class LedgerFixture implements AutoCloseable {
         return factory;
     }
 
+    /** The engine below the factory. */
+    NativeEngine engine() {
+        return engine;
+    }
+
     /** The metadata store in which binding and registry nodes lie. */
     public MetadataStoreExtended store() {
         return store;
