@@ -144,16 +144,21 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             most = Math.toIntExact(range.size() / 2);
             readNextOrFinish();
         } else if (entries.isEmpty()) {
-            unreadable.at(range.start(), exception, this::readNextOrFinish, this::fail);
+            long start = range.start();
+            unreadable.at(start, exception, this::readNextOrFinish, refused -> fail(refused, start));
         } else {
-            finish();
+            fail(exception, range.start());
         }
     }
 
-    private void fail(ManagedLedgerException exception) {
-        log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
-        ended.run();
-        request.callback().readEntriesFailed(exception, request.ctx());
+    private void fail(ManagedLedgerException exception, long start) {
+        if (entries.isEmpty()) {
+            log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
+            ended.run();
+            request.callback().readEntriesFailed(exception, request.ctx());
+        } else {
+            finish();
+        }
     }
 
     private void finish() {
