@@ -112,7 +112,7 @@ final class EntryReader {
                 entries.add(entry);
                 bytes += entry.getLength();
             }
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // also for want of direct memory: whoever reads is owed an answer
             entries.forEach(Entry::release);
             log.error("[{}] could not prepare entries that were read", ledgerName, e);
             throw new ManagedLedgerInterceptException(e);

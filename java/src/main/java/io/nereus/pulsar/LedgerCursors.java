@@ -4,6 +4,7 @@ import io.nereus.pulsar.bridge.CursorState;
 import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.compat.CursorContainer;
+import io.nereus.pulsar.cursor.AckState;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -150,9 +151,22 @@ final class LedgerCursors {
         if (existing != null) {
             return existing;
         }
-        NereusManagedCursor cursor = new NereusNonDurableCursor(ledger, name, markDeleteEnd, readCompacted);
+        return addNonDurable(new NereusNonDurableCursor(ledger, name, new AckState(markDeleteEnd), readCompacted));
+    }
+
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    synchronized ManagedCursor addDuplicate(String name, AckState acks) throws ManagedLedgerException {
+        if (opening.containsKey(name) || deleting.containsKey(name) || all.get(name) != null) {
+            throw new ManagedLedgerException("ledger " + ledger.getName() + " has a cursor " + name
+                + " already, it cannot become a copy of another one");
+        }
+        return addNonDurable(new NereusNonDurableCursor(ledger, name, acks, false));
+    }
+
+    private ManagedCursor addNonDurable(NereusManagedCursor cursor) {
         cursor.setActive();
         all.add(cursor, null);
+        cursor.ledgerTrimmed(ledger.trimOffset()); // a trim since it was made has not met it here (case 47)
         return cursor;
     }
 

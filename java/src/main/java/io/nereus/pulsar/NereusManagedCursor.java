@@ -608,9 +608,7 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public ManagedCursor duplicateNonDurableCursor(String nonDurableCursorName) throws ManagedLedgerException {
-        ManagedCursor duplicate = ledger.newNonDurableCursor(getMarkDeletedPosition(), nonDurableCursorName);
-        ((NereusManagedCursor) duplicate).progress.adopt(progress.copyAcks());
-        return duplicate;
+        return ledger.newDuplicate(nonDurableCursorName, progress.copyAcks());
     }
 
     // ---- activity, rates, statistics

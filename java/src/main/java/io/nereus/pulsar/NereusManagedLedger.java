@@ -5,6 +5,7 @@ import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.NativeStream;
 import io.nereus.pulsar.bridge.OpenedLedger;
+import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.HashMap;
@@ -398,6 +399,13 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
             markDeleteEnd = extent.navigator().offsetAfter(startPosition); // the position is the last one already consumed
         }
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
+    }
+
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    ManagedCursor newDuplicate(String cursorName, AckState acks) throws ManagedLedgerException {
+        Objects.requireNonNull(cursorName, "cursor name can't be null");
+        checkOpen();
+        return cursors.addDuplicate(cursorName, acks);
     }
 
     @Override

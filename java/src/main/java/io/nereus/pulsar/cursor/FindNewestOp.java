@@ -81,7 +81,7 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
         boolean matches;
         try {
             matches = condition.test(entries.get(0));
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             failed(ManagedLedgerException.getManagedLedgerException(e));
             return;
         }

@@ -80,7 +80,14 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             return false;
         }
         if (request.skip() != null) {
-            AckState.Range unskipped = firstUnskipped(found);
+            AckState.Range unskipped;
+            try {
+                unskipped = firstUnskipped(found);
+            } catch (RuntimeException | Error e) {
+                long start = found.start();
+                ledger.executor().execute(() -> failOrFinish(ManagedLedgerException.getManagedLedgerException(e), start));
+                return true;
+            }
             if (unskipped.isEmpty()) {
                 next = found.end();
                 // As a task of its own, which lets others in: all of a long backlog may be skipped.
@@ -144,21 +151,24 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             most = Math.toIntExact(range.size() / 2);
             readNextOrFinish();
         } else if (entries.isEmpty()) {
-            long start = range.start();
-            unreadable.at(start, exception, this::readNextOrFinish, refused -> fail(refused, start));
+            unreadable.at(range.start(), exception, this::readNextOrFinish, why -> fail(why, range.start()));
         } else {
-            fail(exception, range.start());
+            finish();
+        }
+    }
+
+    private void failOrFinish(ManagedLedgerException exception, long start) {
+        if (entries.isEmpty()) {
+            fail(exception, start);
+        } else {
+            finish();
         }
     }
 
     private void fail(ManagedLedgerException exception, long start) {
-        if (entries.isEmpty()) {
-            log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
-            ended.run();
-            request.callback().readEntriesFailed(exception, request.ctx());
-        } else {
-            finish();
-        }
+        log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
+        ended.run();
+        request.callback().readEntriesFailed(exception, request.ctx());
     }
 
     private void finish() {
