@@ -1,6 +1,5 @@
 package io.nereus.pulsar;
 
-import io.nereus.pulsar.bridge.AckPage;
 import io.nereus.pulsar.bridge.CursorState;
 import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.cursor.AckState;
@@ -120,14 +119,10 @@ class NereusManagedCursor extends CursorQueries {
                     + ledger.getName() + " acknowledges entries below offset " + ackedEnd + ", but the ledger ends at "
                     + ledger.committedEnd());
         }
-        NereusManagedCursor cursor = new NereusManagedCursor(ledger, state.name(), acks,
+        return new NereusManagedCursor(ledger, state.name(), acks,
                 (progress, stats, moved, rate) -> new DurableKeeper(state.name(), ledger, progress,
                         state.positionProperties(), state.cursorProperties(), store, stats, moved,
                         ledger.flushPasses(), rate));
-        for (AckPage page : state.pages()) {
-            cursor.stats.addReadCursorLedgerSize(page.acked().length);
-        }
-        return cursor;
     }
 
     /** Makes the keeper of a cursor under construction. */
