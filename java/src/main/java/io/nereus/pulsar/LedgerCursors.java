@@ -133,7 +133,7 @@ final class LedgerCursors {
         if (!StandardCharsets.UTF_8.newEncoder().canEncode(name)) {
             return new ManagedLedgerException("the cursor name " + name + " is no valid Unicode text");
         }
-        return NereusManagedCursor.hasNull(positionProperties) || NereusManagedCursor.hasNull(cursorProperties)
+        return PropertyEdits.hasNull(positionProperties) || PropertyEdits.hasNull(cursorProperties)
             ? new ManagedLedgerException("a property of cursor " + name + " has no name or no value") : null;
     }
 
