@@ -49,6 +49,11 @@ final class LedgerSearch {
         }
     }
 
+    /** Reads the entry at {@code offset}, which was below the committed end. */
+    void readAt(long offset, ReadEntryCallback callback, Object ctx) {
+        reader.readOne(offset, extent.committedEnd(), callback, ctx);
+    }
+
     private void refuse(ManagedLedgerException refusal, ReadEntryCallback callback, Object ctx) {
         ledger.execute(() -> callback.readEntryFailed(refusal, ctx));
     }

@@ -278,7 +278,7 @@ class NereusManagedCursor extends CursorQueries {
         if (offset >= ledger.committedEnd()) {
             later(() -> callback.readEntryComplete(null, ctx));
         } else {
-            ledger.asyncReadEntry(ledger.position(offset), callback, ctx);
+            ledger.readEntryAt(offset, callback, ctx);
         }
     }
 

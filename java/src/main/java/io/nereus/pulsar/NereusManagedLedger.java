@@ -584,6 +584,14 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         search.read(position, callback, ctx);
     }
 
+    /**
+     * Reads the entry at an offset below the committed end, for a cursor. Never fails as a ledger that does not exist,
+     * also if the offset is trimmed meanwhile: a broker that skips lost ledgers would take the backlog for expired.
+     */
+    void readEntryAt(long offset, ReadEntryCallback callback, Object ctx) {
+        search.readAt(offset, callback, ctx);
+    }
+
     @Override
     public CompletableFuture<Position> asyncFindPosition(Predicate<Entry> predicate) {
         return search.firstAfterMatching(predicate);
