@@ -371,9 +371,10 @@ class NereusManagedCursor extends CursorQueries {
             }
             long place = resetPlace(position, forceReset);
             long[] unacked = batchIndexes() ? AckSetStateUtil.getAckSetArrayOrNull(position) : null;
-            Map<String, Long> properties = COMPACTION_CURSOR.equals(name) ? null : Map.of();
+            ResetOp.Kept kept = COMPACTION_CURSOR.equals(name) ? ResetOp.Kept.MARK_DELETE_AND_PROPERTIES
+                    : ResetOp.Kept.NOTHING;
             boolean samePlace = place == ledger.offset(position);
-            ResetOp.start(ledger, progress, keeper, place, samePlace ? unacked : null, properties, () -> {
+            ResetOp.start(ledger, progress, keeper, place, samePlace ? unacked : null, kept, () -> {
                 updateLastActive();
                 waitingRead.lookAgain();
             }, callback);
