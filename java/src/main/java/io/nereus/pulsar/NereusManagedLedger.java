@@ -28,6 +28,7 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.TerminateCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.UpdatePropertiesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedLedgerAttributes;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerMXBean;
@@ -73,9 +74,12 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private final LedgerEnd end;
     private final ManagedLedgerInterceptor interceptor;
     private final Clock clock;
-    private final LedgerDescription opened;
+    private final long creationMillis;
 
+    /** What opens this ledger, with everything that was read for it; null from then on. */
+    private LedgerOpening opening;
     private volatile ManagedLedgerConfig config;
+    private volatile ManagedLedgerAttributes attributes;
     /** The one thread of the executor, known before anybody else sees the ledger. */
     private volatile Thread executorThread;
 
@@ -95,12 +99,14 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.stream = openedLedger.stream();
         this.source = source;
         this.executor = executor;
-        this.opened = openedLedger.description();
+        LedgerDescription opened = openedLedger.description();
+        this.creationMillis = opened.creationMillis();
         this.clock = config.getClock();
         this.interceptor = config.getManagedLedgerInterceptor();
         this.lifecycle = new LedgerLifecycle(name, source == null && opened.state().terminated());
         this.cursors = new LedgerCursors(this);
-        this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries);
+        this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries,
+            factory.durations());
         this.pendingAdds = source == null ? new PendingAdds(name, stream, lifecycle, stats, executor, interceptor,
             factory.maxEntryBytes(), this) : new ShadowAdds(this, source, extent, lifecycle, stats, interceptor);
         this.reader = new EntryReader(name, entries(), extent.projection(), stats, interceptor);
@@ -108,20 +114,24 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.trimmer = source == null ? new LedgerTrimmer(this, extent) : new ShadowTrimmer(this, extent, source);
         this.search = new LedgerSearch(this, extent, reader);
         this.end = new LedgerEnd(this, factory, lifecycle, pendingAdds, cursors, waitingCursors, properties);
+        this.opening = new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor);
         stream.setRollover(LedgerTrimmer.rollover(config));
     }
 
     /**
      * Recovers the durable cursors and lets the interceptor see properties and last entry.
      *
+     * <p>Called once.
+     *
      * @return this ledger, ready for use; completes on the executor
      */
     CompletableFuture<NereusManagedLedger> initialize() {
-        return new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor).initialize()
-            .thenApplyAsync(ignored -> {
-                executorThread = Thread.currentThread();
-                return this;
-            }, this::execute);
+        LedgerOpening only = opening;
+        opening = null; // the pages of all cursors as they were stored: nobody needs them again
+        return only.initialize().thenApplyAsync(ignored -> {
+            executorThread = Thread.currentThread();
+            return this;
+        }, this::execute);
     }
 
     // ---- for cursors and collaborators
@@ -171,8 +181,9 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return lifecycle.state();
     }
 
-    LedgerDescription opened() {
-        return opened;
+    /** Broker clock of the ledger's creation in milliseconds. */
+    long creationMillis() {
+        return creationMillis;
     }
 
     int waitingCursors() {
@@ -347,12 +358,12 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     /** Broker clock of the last committed append in milliseconds, also over restarts; 0 if there was none. */
     public long getLastAddEntryTime() { // without @Override: Pulsar has it from 4.0.9 on
-        return stream.state().lastAppendMillis();
+        return entries().state().lastAppendMillis();
     }
 
     /** Broker clock of the topic's creation in milliseconds. */
     public long getMetadataCreationTimestamp() { // without @Override: Pulsar has it from 4.0.9 on
-        return opened.creationMillis();
+        return creationMillis;
     }
 
     @Override
@@ -460,6 +471,17 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return stats;
     }
 
+    /** Made once: every collection of metrics asks for it. */
+    @Override
+    public ManagedLedgerAttributes getManagedLedgerAttributes() {
+        ManagedLedgerAttributes known = attributes;
+        if (known == null) {
+            known = new ManagedLedgerAttributes(this);
+            attributes = known;
+        }
+        return known;
+    }
+
     @Override
     public CompletableFuture<ManagedLedgerInternalStats> getManagedLedgerInternalStats(boolean includeLedgerMetadata) {
         return CompletableFuture.completedFuture(InternalStats.of(this));
@@ -496,7 +518,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     @Override
     boolean idleFor(long millis) {
-        return clock.millis() > entries().state().lastAppendMillis() + millis;
+        return !isClosed() && clock.millis() > entries().state().lastAppendMillis() + millis;
     }
 
     @Override
