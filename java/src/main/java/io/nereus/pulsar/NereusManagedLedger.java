@@ -98,7 +98,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.reader = new EntryReader(name, stream, extent.projection(), stats, interceptor);
         this.properties = new LedgerProperties(stream, interceptor, opened.properties());
         this.trimmer = new LedgerTrimmer(this, extent);
-        this.search = new LedgerSearch(this, extent, reader);
+        this.search = new LedgerSearch(this, extent, reader, factory.answers());
         this.end = new LedgerEnd(this, factory, lifecycle, pendingAdds, cursors, waitingCursors, properties);
         stream.setRollover(LedgerTrimmer.rollover(config));
     }

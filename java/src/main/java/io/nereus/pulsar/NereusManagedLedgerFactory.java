@@ -61,6 +61,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final ScheduledFuture<?> statsTask;
     private final NoEntryCacheManager entryCacheManager;
     private final FlushPasses flushPasses;
+    private final AnswerThreads answers = new AnswerThreads();
     private final FactoryStats stats;
     private final Map<String, CompletableFuture<NereusManagedLedger>> ledgers = new ConcurrentHashMap<>();
     /** Closes and deletions under way; the next open of the name waits for them. */
@@ -100,6 +101,11 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     FlushPasses flushPasses() {
         return flushPasses;
+    }
+
+    /** For answers in which the broker blocks. */
+    Executor answers() {
+        return answers;
     }
 
     private ScheduledExecutorService threadOf(String name) {
@@ -416,6 +422,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
             .thenRunAsync(() -> {
                 scheduler.shutdown(); // else every thread is waited for although it is idle
                 scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS);
+                answers.close();
             });
     }
 
