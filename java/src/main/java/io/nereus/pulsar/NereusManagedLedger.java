@@ -342,11 +342,15 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         checkOpen();
         long markDeleteEnd;
         if (startPosition == null || startPosition.compareTo(extent.lastConfirmed()) > 0) {
-            markDeleteEnd = startOf(initialPosition); // also a LATEST whose entry id a C++ client has truncated
+            // also a LATEST whose entry id a C++ client has truncated
+            markDeleteEnd = initialPosition == InitialPosition.Earliest ? extent.firstKept() : extent.committedEnd();
         } else if (startPosition.getLedgerId() == PositionFactory.EARLIEST.getLedgerId()) {
-            markDeleteEnd = extent.trimOffset();
+            markDeleteEnd = extent.firstKept();
         } else {
-            markDeleteEnd = extent.navigator().offsetAfter(startPosition); // the position is the last one already consumed
+            // The position is the last one already consumed; behind it lies at least the last entry.
+            long last = Math.max(0, extent.committedEnd() - 1);
+            long after = extent.navigator().offsetAfter(startPosition);
+            markDeleteEnd = startPosition.compareTo(extent.lastConfirmed()) < 0 ? Math.min(after, last) : after;
         }
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
     }

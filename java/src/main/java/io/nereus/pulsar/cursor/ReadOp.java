@@ -124,7 +124,7 @@ public final class ReadOp implements CursorLedger.EntriesResult {
 
     @Override
     public void failed(ManagedLedgerException exception) {
-        if (ledger.trimOffset() > range.start()) {
+        if (progress.firstReadable() > range.start()) {
             readNextOrFinish(); // what we asked for was trimmed under way; the next range starts behind it
         } else if (entries.isEmpty()) {
             log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
