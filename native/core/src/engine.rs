@@ -107,6 +107,8 @@ pub struct EngineState {
     pub journal: JournalState,
     /// Memory accounts: name, bytes in use, limit.
     pub memory: Vec<(&'static str, u64, u64)>,
+    /// What reads cost so far.
+    pub reads: ReadStats,
 }
 
 /// A storage engine on one data directory. Cheap to clone.
@@ -395,6 +397,7 @@ impl Engine {
         Ok(EngineState {
             journal: self.0.journal.state().await?,
             memory: self.memory(),
+            reads: self.reads(),
         })
     }
 

@@ -117,7 +117,7 @@ impl Blobs {
         self.live.lock().len()
     }
 
-    #[cfg(test)]
+    /// Those of one engine; looks at every one.
     pub fn live_of(&self, owner: Owner) -> usize {
         self.live.lock().values().filter(|blob| blob.owner == owner).count()
     }

@@ -126,6 +126,11 @@ impl Host {
         })
     }
 
+    /// Streams that Java holds a handle of.
+    pub fn open_streams(&self) -> usize {
+        self.streams.lock().len()
+    }
+
     /// Gives a stream that was just opened its handle.
     pub fn adopt(self: &Arc<Self>, opened: &OpenedLedger) -> Result<i64> {
         let stream = Arc::new(OpenStream {

@@ -231,9 +231,9 @@ fn write_page(out: &mut Writer, page: &AckPage) {
 }
 
 /// An engine at one moment.
-pub fn engine_state(state: &EngineState) -> Result<Bytes> {
+pub fn engine_state(state: &EngineState, streams: usize, blobs: usize) -> Result<Bytes> {
     let mut out = Writer::default();
-    let EngineState { journal, memory } = state;
+    let EngineState { journal, memory, reads } = state;
     out.string(&journal.poison.as_ref().map(Error::to_string).unwrap_or_default());
     for number in [journal.segments, journal.free_segments] {
         out.u63(number as u64);
@@ -263,6 +263,7 @@ pub fn engine_state(state: &EngineState) -> Result<Bytes> {
         stats.failed_checkpoints,
         stats.frames,
         stats.syncs,
+        stats.sync_nanos,
         stats.bytes,
         stats.removed_segments,
         stats.kept_segments,
@@ -276,6 +277,21 @@ pub fn engine_state(state: &EngineState) -> Result<Bytes> {
         out.string(name);
         out.u63(*used);
         out.u63(*limit);
+    }
+    for number in [
+        reads.tail,
+        reads.hits,
+        reads.joined,
+        reads.reads,
+        reads.bytes,
+        reads.ahead,
+        reads.ahead_wasted,
+        reads.ahead_held,
+        reads.waiting,
+        streams as u64,
+        blobs as u64,
+    ] {
+        out.u63(number);
     }
     out.finish("the state of an engine")
 }

@@ -184,6 +184,11 @@ impl SliceCache {
         self.ahead.limit() / 2
     }
 
+    /// A read was answered by the tail cache.
+    pub fn answered_by_tail(&self) {
+        self.counters.add(&self.counters.tail, 1);
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> ReadStats {
         self.counters.read(self.ahead.used(), self.cold.waiting() as u64)

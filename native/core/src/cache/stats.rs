@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counters of one engine.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
+    pub tail: AtomicU64,
     pub hits: AtomicU64,
     pub joined: AtomicU64,
     pub reads: AtomicU64,
@@ -16,6 +17,8 @@ pub(super) struct Counters {
 /// Reads of the log since the engine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadStats {
+    /// Reads that recent appends answered from memory.
+    pub tail: u64,
     /// Slices that the cache had.
     pub hits: u64,
     /// Slices that another reader, or reading ahead, had asked for already.
@@ -42,6 +45,7 @@ impl Counters {
     pub fn read(&self, ahead_held: u64, waiting: u64) -> ReadStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReadStats {
+            tail: get(&self.tail),
             hits: get(&self.hits),
             joined: get(&self.joined),
             reads: get(&self.reads),

@@ -53,6 +53,8 @@ pub struct Cursors {
     store: Arc<dyn MetadataStore>,
     /// Where the head can be read anew; see [`Cursors::follow`].
     log: OnceLock<Arc<dyn Log>>,
+    /// The head of the stream that the cursors walk over where that is another one; see [`Cursors::walk_over`].
+    other: OnceLock<Arc<HeadCell>>,
     held: Held,
     state: Mutex<State>,
 }
@@ -113,6 +115,7 @@ impl Cursors {
                 cell,
                 store,
                 log: OnceLock::new(),
+                other: OnceLock::new(),
                 held,
                 state,
             }),
@@ -125,6 +128,19 @@ impl Cursors {
     pub fn follow(&self, log: Arc<dyn Log>) {
         // A second call names the same log.
         let _ = self.log.set(log);
+    }
+
+    /// From now on the cursors count the offsets of another stream, whose head is in `other`, and may go as far as that one.
+    ///
+    /// # Errors
+    /// `Invalid` when they walk over a third stream already.
+    pub fn walk_over(&self, other: &Arc<HeadCell>) -> Result<()> {
+        match Arc::ptr_eq(self.other.get_or_init(|| other.clone()), other) {
+            true => Ok(()),
+            false => Err(Error::Invalid {
+                what: format!("the cursors of stream {} walk over another stream already", self.stream),
+            }),
+        }
     }
 
     /// Queues an update before it returns; answers after durability.

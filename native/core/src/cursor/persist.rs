@@ -139,7 +139,8 @@ impl Cursors {
     }
 
     fn check(&self, update: &CursorUpdate) -> Result<()> {
-        let end = self.cell.with(|head| head.map(|head| head.end));
+        let bound = self.other.get().unwrap_or(&self.cell);
+        let end = bound.with(|head| head.map(|head| head.end));
         match end.filter(|end| update.mark_delete_end > *end) {
             Some(end) => Err(Error::Invalid {
                 what: format!(

@@ -20,6 +20,7 @@ use crate::types::Offset;
 
 mod cases;
 mod damage;
+mod follow;
 
 pub(super) const NAME: &str = "public/default/persistent/topic";
 

@@ -253,7 +253,9 @@ impl Lane {
             Err(_) if active(Mutant::RetryFailedSync) => sync(),
             done => done,
         };
+        let began = self.env.clock.monotonic();
         let done = written.and_then(|()| sync().map_err(|e| ("sync", e)));
+        let took = self.env.clock.monotonic().saturating_sub(began);
         if let Err((op, reason)) = done {
             self.poison_io(op, reason);
             return None;
@@ -266,6 +268,7 @@ impl Lane {
         let counters = &self.shared.counters;
         Counters::add(&counters.frames, 1);
         Counters::add(&counters.syncs, 1);
+        Counters::add(&counters.sync_nanos, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         Counters::add(&counters.bytes, bytes);
         self.checkpoints.grown(bytes, counters);
         // A buffer that one large group needed does not stay for ever.

@@ -31,6 +31,8 @@ counters! {
     markers;
     /// Syncs of the journal's files.
     syncs;
+    /// Time that those syncs took, nanoseconds.
+    sync_nanos;
     /// Bytes of the frames, padding included.
     bytes;
     /// Appends, changes and write batches answered with a frame.

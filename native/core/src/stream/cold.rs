@@ -31,7 +31,7 @@ pub(super) async fn read(reader: &Reader, wanted: &Wanted) -> Result<ReadBatch> 
     let window = reader
         .ahead
         .lock()
-        .begin(wanted.start, reader.trunk.common.caches.slices.most_ahead());
+        .begin(wanted.start, reader.caches().slices.most_ahead());
     let mut taking = Taking::new(reader, wanted);
     taking.ask(&source, Patience::Wait).await?;
     while taking.wants_more() && taking.ask(&source, Patience::Now).await.unwrap_or(false) {}
@@ -99,13 +99,7 @@ impl<'a> Taking<'a> {
         let left = self.max_bytes.saturating_sub(self.bytes).saturating_sub(self.coming);
         // What is wrong further on is told to the read that begins there.
         let run = run(self.reader, self.asked.offset, self.last, left).await?;
-        let fetched = self
-            .reader
-            .trunk
-            .common
-            .caches
-            .slices
-            .fetch(source, &run.commits, patience);
+        let fetched = self.reader.caches().slices.fetch(source, &run.commits, patience);
         let missing = run.commits.get(fetched.len()..).unwrap_or_default();
         self.asked = match missing.first() {
             Some(first) => Ahead {
@@ -203,7 +197,7 @@ async fn run(reader: &Reader, start: Offset, last: Offset, bytes: u64) -> Result
             commit, bytes_before, ..
         } = located;
         taken = taken.saturating_add(commit.bytes);
-        if !run.commits.is_empty() && taken > reader.trunk.common.caches.slices.run_bytes() {
+        if !run.commits.is_empty() && taken > reader.caches().slices.run_bytes() {
             break;
         }
         run.commits.push(commit);
@@ -239,7 +233,7 @@ async fn read_ahead(reader: &Reader, source: &Source<'_>, window: Window, asked:
         let Ok(next) = run(reader, ahead.offset, end, left).await else {
             break;
         };
-        if !reader.trunk.common.caches.slices.read_ahead(source, &next.commits) {
+        if !reader.caches().slices.read_ahead(source, &next.commits) {
             return (ahead, true);
         }
         ahead = next.end;

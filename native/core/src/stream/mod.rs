@@ -370,6 +370,14 @@ impl Stream {
         }
     }
 
+    /// The cursors of this stream mean offsets of `source`, as those of a shadow topic do. For this handle; nothing is stored.
+    ///
+    /// # Errors
+    /// `Invalid` when this handle is for reading only, or follows another stream already.
+    pub fn follow(&self, source: &Stream) -> Result<()> {
+        self.cursors()?.walk_over(&source.0.reader.trunk.commits.cell)
+    }
+
     /// Every durable cursor, by name.
     pub async fn list_cursors(&self) -> Result<Vec<CursorState>> {
         self.open()?;

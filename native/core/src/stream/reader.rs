@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::cold;
 use super::common::Trunk;
 use super::types::{ReadBatch, ReadEntry, ReadRequest};
-use crate::cache::{Permit, ReadAhead};
+use crate::cache::{Caches, Permit, ReadAhead};
 use crate::error::{Error, Result};
 use crate::types::{Offset, ReadView};
 
@@ -37,6 +37,10 @@ pub(super) struct Wanted {
 }
 
 impl Reader {
+    pub fn caches(&self) -> &Caches {
+        &self.trunk.common.caches
+    }
+
     /// Answers without I/O if it can; `None` = it takes [`Reader::read`].
     pub fn try_cached(&self, request: &ReadRequest) -> Option<Result<ReadBatch>> {
         match self.check(request) {
@@ -44,9 +48,8 @@ impl Reader {
             Ok(None) => Some(Ok(ReadBatch::default())),
             Ok(Some(wanted)) => {
                 let (mut batch, bytes) = self.read_tail(&wanted)?;
-                batch
-                    .held
-                    .keep(Arc::new(self.trunk.common.caches.hot.try_pass(bytes, 0)?));
+                batch.held.keep(Arc::new(self.caches().hot.try_pass(bytes, 0)?));
+                self.caches().slices.answered_by_tail();
                 Some(Ok(batch))
             }
         }
@@ -61,15 +64,10 @@ impl Reader {
         if let Some((batch, bytes)) = self.read_tail(&wanted) {
             // Nothing is held while it waits; what was evicted meanwhile comes from the log.
             drop(batch);
-            let pass = self
-                .trunk
-                .common
-                .caches
-                .hot
-                .pass(self.trunk.commits.stream, bytes)
-                .await;
+            let pass = self.caches().hot.pass(self.trunk.commits.stream, bytes).await;
             if let Some((mut batch, _)) = self.read_tail(&wanted) {
                 batch.held.keep(Arc::new(pass));
+                self.caches().slices.answered_by_tail();
                 return Ok(batch);
             }
         }
@@ -86,7 +84,7 @@ impl Reader {
     /// A place of `bytes` among the requests that wait; `Unavailable` when they are too many. What is larger than a quarter of all
     /// counts as a quarter, so that it has a chance beside the others.
     pub fn enter(&self, bytes: u64) -> Result<Permit> {
-        let requests = &self.trunk.common.caches.budget.requests;
+        let requests = &self.caches().budget.requests;
         let bytes = bytes.min(requests.limit() / 4);
         requests.reserve(bytes).ok_or_else(|| Error::Unavailable {
             what: format!(

@@ -11,7 +11,7 @@ use nereus_core::engine::{Engine, LedgerDescription, OpenedLedger};
 use nereus_core::{Error, Result};
 
 use super::{accept, bytes_of};
-use crate::blobs::BlobRef;
+use crate::blobs::{BlobRef, BLOBS};
 use crate::completions::{Polled, Record, KIND_LOG};
 use crate::guard::{guard, install_panic_hook};
 use crate::host::{Host, ENGINES};
@@ -212,8 +212,10 @@ pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_engineState<'l>(
         let host = host(engine)?;
         let engine = host.engine()?;
         let outbox = host.outbox.clone();
+        let (streams, blobs) = (host.open_streams(), BLOBS.live_of(outbox.owner));
         host.spawn(op, "state of the engine", async move {
-            let blob = outbox.store(vec![messages::engine_state(&engine.state().await?)?]);
+            let message = messages::engine_state(&engine.state().await?, streams, blobs)?;
+            let blob = outbox.store(vec![message]);
             Ok([0, blob.handle, blob.length])
         })
     })

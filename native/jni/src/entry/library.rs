@@ -12,7 +12,7 @@ use crate::host::test_hooks;
 use crate::{memory, messages};
 
 /// Version of the border. Java refuses another one before it asks anything else.
-const ABI_VERSION: jint = 1;
+const ABI_VERSION: jint = 2;
 
 /// `NEREUS_BUILD_ID=<id>;`, found in the finished library by the build that packs it.
 #[used]

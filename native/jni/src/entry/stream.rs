@@ -263,6 +263,19 @@ pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_resume<'l>(
 }
 
 #[no_mangle]
+pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_follow<'l>(
+    _env: EnvUnowned<'l>,
+    _class: JClass<'l>,
+    stream: jlong,
+    source: jlong,
+) -> jint {
+    accept("follow", || {
+        let source = open_stream(source)?;
+        open_stream(stream)?.stream.follow(&source.stream)
+    })
+}
+
+#[no_mangle]
 pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_setProperties<'l>(
     mut env: EnvUnowned<'l>,
     _class: JClass<'l>,

@@ -39,7 +39,7 @@ final class BackwardSearch implements ReadEntryCallback {
         boolean matches;
         try {
             matches = predicate.test(entry);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             found.completeExceptionally(e);
             return;
         } finally {

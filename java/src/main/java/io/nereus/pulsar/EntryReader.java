@@ -112,7 +112,7 @@ final class EntryReader {
                 entries.add(entry);
                 bytes += entry.getLength();
             }
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // also for want of direct memory: whoever reads is owed an answer
             entries.forEach(Entry::release);
             log.error("[{}] could not prepare entries that were read", ledgerName, e);
             throw new ManagedLedgerInterceptException(e);
@@ -136,7 +136,7 @@ final class EntryReader {
                     data = handle.getProcessedPayload();
                 }
             }
-            return EntryImpl.create(position, data);
+            return EntryImpl.create(position.getLedgerId(), position.getEntryId(), data);   // the form that all releases have
         } finally {
             ReferenceCountUtil.safeRelease(data);
             if (handle != null) {

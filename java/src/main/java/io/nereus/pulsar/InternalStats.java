@@ -1,10 +1,9 @@
 package io.nereus.pulsar;
 
-import io.nereus.pulsar.compat.LedgerInfos;
+import io.nereus.pulsar.compat.LedgerDetails;
 import java.util.ArrayList;
 import java.util.HashMap;
 import org.apache.bookkeeper.mledger.ManagedCursor;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.apache.pulsar.common.policies.data.ManagedLedgerInternalStats;
 import org.apache.pulsar.common.util.DateFormatter;
 
@@ -30,11 +29,11 @@ final class InternalStats {
         stats.lastConfirmedEntry = ledger.getLastConfirmedEntry().toString();
         stats.state = ledger.state().stockName();
         stats.ledgers = new ArrayList<>();
-        for (LedgerInfo span : ledger.getLedgersInfo().values()) {
+        for (LedgerDetails span : ledger.spans().details().values()) {
             ManagedLedgerInternalStats.LedgerInfo info = new ManagedLedgerInternalStats.LedgerInfo();
-            info.ledgerId = LedgerInfos.ledgerId(span);
-            info.entries = LedgerInfos.entries(span);
-            info.size = LedgerInfos.size(span);
+            info.ledgerId = span.ledgerId();
+            info.entries = span.entries();
+            info.size = span.bytes();
             info.offloaded = false;
             info.underReplicated = false;
             stats.ledgers.add(info);

@@ -4,6 +4,8 @@ import io.nereus.pulsar.bridge.CursorState;
 import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.compat.CursorContainer;
+import io.nereus.pulsar.cursor.AckState;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -19,8 +21,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The cursors of one ledger: which exist, which are being made or deleted, which are active.
  *
- * <p>Promises: one cursor per name; concurrent opens of a name share one creation, concurrent deletions one deletion; a
- * durable cursor is durable before anybody sees it and gone from storage before it is gone from here. Futures complete
+ * <p>Promises: one cursor per name; concurrent opens of a name share one creation, concurrent deletions one deletion, and
+ * an open that meets a deletion makes a new cursor after it; a durable cursor is durable before anybody sees it and gone
+ * from storage before it is gone from here. A cursor that could not be stored is refused before any effect. Futures complete
  * on the ledger's executor, or at once when there is nothing to do. Thread-safe; the lock is held for look-ups only.
  */
 final class LedgerCursors {
@@ -80,16 +83,28 @@ final class LedgerCursors {
      */
     CompletableFuture<ManagedCursor> open(String name, long markDeleteEnd, Map<String, Long> positionProperties,
                                           Map<String, String> cursorProperties) {
+        ManagedLedgerException refusal = refusal(name, positionProperties, cursorProperties);
+        if (refusal != null) {
+            return CompletableFuture.failedFuture(refusal);
+        }
         CompletableFuture<ManagedCursor> created = new CompletableFuture<>();
+        CompletableFuture<Void> deletion;
         synchronized (this) {
-            ManagedCursor existing = all.get(name);
-            if (existing != null) {
-                return CompletableFuture.completedFuture(existing);
+            deletion = deleting.get(name);
+            if (deletion == null) {
+                ManagedCursor existing = all.get(name);
+                if (existing != null) {
+                    return CompletableFuture.completedFuture(existing);
+                }
+                CompletableFuture<ManagedCursor> underWay = opening.putIfAbsent(name, created);
+                if (underWay != null) {
+                    return underWay;
+                }
             }
-            CompletableFuture<ManagedCursor> underWay = opening.putIfAbsent(name, created);
-            if (underWay != null) {
-                return underWay;
-            }
+        }
+        if (deletion != null) { // the one that goes is of no use to anybody; a deletion that failed brings it back
+            return deletion.handle((gone, failure) -> name)
+                .thenCompose(again -> open(again, markDeleteEnd, positionProperties, cursorProperties));
         }
         CursorState initial =
             new CursorState(name, markDeleteEnd, positionProperties, cursorProperties, List.of());
@@ -111,15 +126,47 @@ final class LedgerCursors {
         return created;
     }
 
-    /** Returns the cursor of that name, or makes a non-durable one that starts after {@code markDeleteEnd}. */
-    synchronized ManagedCursor openNonDurable(String name, long markDeleteEnd, boolean readCompacted) {
+    /** Why such a cursor cannot be stored, or null if it can. */
+    private static ManagedLedgerException refusal(String name, Map<String, Long> positionProperties,
+                                                  Map<String, String> cursorProperties) {
+        if (!StandardCharsets.UTF_8.newEncoder().canEncode(name)) {
+            return new ManagedLedgerException("the cursor name " + name + " is no valid Unicode text");
+        }
+        return NereusManagedCursor.hasNull(positionProperties) || NereusManagedCursor.hasNull(cursorProperties)
+            ? new ManagedLedgerException("a property of cursor " + name + " has no name or no value") : null;
+    }
+
+    /**
+     * Returns the cursor of that name, or makes a non-durable one that starts after {@code markDeleteEnd}.
+     *
+     * @throws ManagedLedgerException if a durable cursor of that name is being made or deleted: try again
+     */
+    synchronized ManagedCursor openNonDurable(String name, long markDeleteEnd, boolean readCompacted)
+            throws ManagedLedgerException {
+        if (opening.containsKey(name) || deleting.containsKey(name)) {
+            throw new ManagedLedgerException("a durable cursor " + name + " of ledger " + ledger.getName()
+                + " is being made or deleted");
+        }
         ManagedCursor existing = all.get(name);
         if (existing != null) {
             return existing;
         }
-        NereusManagedCursor cursor = new NereusNonDurableCursor(ledger, name, markDeleteEnd, readCompacted);
+        return addNonDurable(new NereusNonDurableCursor(ledger, name, new AckState(markDeleteEnd), readCompacted));
+    }
+
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    synchronized ManagedCursor addDuplicate(String name, AckState acks) throws ManagedLedgerException {
+        if (opening.containsKey(name) || deleting.containsKey(name) || all.get(name) != null) {
+            throw new ManagedLedgerException("ledger " + ledger.getName() + " has a cursor " + name
+                + " already, it cannot become a copy of another one");
+        }
+        return addNonDurable(new NereusNonDurableCursor(ledger, name, acks, false));
+    }
+
+    private ManagedCursor addNonDurable(NereusManagedCursor cursor) {
         cursor.setActive();
         all.add(cursor, null);
+        cursor.ledgerTrimmed(ledger.trimOffset()); // a trim since it was made has not met it here (case 47)
         return cursor;
     }
 
@@ -132,14 +179,19 @@ final class LedgerCursors {
             if (cursor == null) {
                 return CompletableFuture.failedFuture(new CursorNotFoundException("ManagedCursor not found: " + name));
             }
-            CompletableFuture<Void> underWay = deleting.putIfAbsent(name, done);
+            CompletableFuture<Void> underWay = cursor.isDurable() ? deleting.putIfAbsent(name, done) : null;
             if (underWay != null) {
                 return underWay;
             }
+            if (!cursor.isDurable()) {
+                all.remove(name); // at once: a reader that comes back under its name needs one that works
+            }
         }
         cursor.setInactive();
-        CompletableFuture<Void> gone = cursor.isDurable() ? deleteDurable(cursor) : close(cursor);
-        gone.whenComplete((ignored, failure) -> {
+        if (!cursor.isDurable()) {
+            return close(cursor);
+        }
+        deleteDurable(cursor).whenComplete((ignored, failure) -> {
             synchronized (this) {
                 deleting.remove(name);
                 if (failure == null) {

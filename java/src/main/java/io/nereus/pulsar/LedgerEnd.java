@@ -26,14 +26,14 @@ final class LedgerEnd {
     private final String name;
     private final NativeStream stream;
     private final LedgerLifecycle lifecycle;
-    private final PendingAdds pendingAdds;
+    private final Adds pendingAdds;
     private final LedgerCursors cursors;
     private final WaitingCursors waitingCursors;
     private final LedgerProperties properties;
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
 
     LedgerEnd(NereusManagedLedger ledger, NereusManagedLedgerFactory factory, LedgerLifecycle lifecycle,
-              PendingAdds pendingAdds, LedgerCursors cursors, WaitingCursors waitingCursors,
+              Adds pendingAdds, LedgerCursors cursors, WaitingCursors waitingCursors,
               LedgerProperties properties) {
         this.ledger = ledger;
         this.factory = factory;
@@ -51,6 +51,10 @@ final class LedgerEnd {
         ManagedLedgerException refusal = lifecycle.useRefusal();
         if (refusal != null) {
             return CompletableFuture.failedFuture(refusal);
+        }
+        if (ledger.source() != null) {
+            return CompletableFuture.failedFuture(new ManagedLedgerException("ledger " + name
+                + " is a shadow and ends with its source " + ledger.source().name() + ", never by itself"));
         }
         if (ledger.isTerminated()) {
             return CompletableFuture.completedFuture(ledger.getLastConfirmedEntry());
@@ -73,8 +77,9 @@ final class LedgerEnd {
 
     /** Marks the ledger as moved to another cluster and terminates it; the mark is durable first. */
     CompletableFuture<Position> migrate() {
-        return properties.update(map -> map.put(MIGRATED, Boolean.TRUE.toString()))
-            .thenCompose(ignored -> terminate());
+        return ledger.source() != null ? terminate()
+            : properties.update(map -> map.put(MIGRATED, Boolean.TRUE.toString()))
+                .thenCompose(ignored -> terminate());
     }
 
     boolean isMigrated() {
@@ -105,6 +110,7 @@ final class LedgerEnd {
     /** Cursors first, while they can still persist; then the stream, which settles the appends under way. */
     private CompletableFuture<Void> closeAll() {
         return cursors.closeAll().handle((ignored, cursorFailure) -> stream.close().handleAsync((done, failure) -> {
+            closeSource();
             pendingAdds.failAll(new ManagedLedgerAlreadyClosedException("ledger " + name + " was already closed"));
             waitingCursors.wakeAll();
             Throwable first = cursorFailure != null ? cursorFailure : failure;
@@ -113,11 +119,18 @@ final class LedgerEnd {
         }, ledger::execute).thenCompose(outcome -> outcome)).thenCompose(outcome -> outcome);
     }
 
+    private void closeSource() {
+        if (ledger.source() != null) {
+            ledger.source().close();
+        }
+    }
+
     /** Deletes the ledger with its cursors and its registry node. */
     CompletableFuture<Void> delete() {
         lifecycle.delete();
         CompletableFuture<Void> deleted = factory.deleteStored(name, ledger.scheduler()).handle((ignored, failure) -> {
             stream.close(); // gives the handle back; it has nothing to say about the deletion
+            closeSource();
             ManagedLedgerException reason = new ManagedLedgerFencedException("ledger " + name + " was deleted");
             pendingAdds.failAll(reason);
             cursors.forgetAll();

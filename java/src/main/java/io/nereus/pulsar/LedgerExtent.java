@@ -84,6 +84,20 @@ final class LedgerExtent {
         return position;
     }
 
+    /**
+     * The entry at {@code offset} is known of, and with it all before it; those that nobody told of are taken to be as
+     * large. Returns its position; an entry that was known of changes nothing.
+     */
+    Position reached(long offset, int storedBytes, long appendMillis) {
+        Position position = projection.position(offset);
+        if (offset >= committedEnd) {
+            spans.reached(offset + 1, storedBytes, appendMillis);
+            lastConfirmed = position;
+            committedEnd = offset + 1;
+        }
+        return position;
+    }
+
     /** Everything below {@code offset} is gone; tells whether that is news. */
     boolean trimmed(long offset) {
         if (offset <= trimOffset) {

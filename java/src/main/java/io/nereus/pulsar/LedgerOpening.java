@@ -2,7 +2,6 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeStream;
-import java.util.HashMap;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.Entry;
@@ -56,7 +55,7 @@ final class LedgerOpening {
     private CompletableFuture<Void> intercept() {
         CompletableFuture<Void> intercepted;
         try {
-            interceptor.onManagedLedgerPropertiesInitialize(new HashMap<>(opened.properties()));
+            interceptor.onManagedLedgerPropertiesInitialize(LedgerProperties.visible(opened.properties()));
             intercepted = interceptor.onManagedLedgerLastLedgerInitialize(name, this::readLastEntry);
         } catch (RuntimeException e) {
             intercepted = CompletableFuture.failedFuture(e);

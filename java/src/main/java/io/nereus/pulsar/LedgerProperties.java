@@ -16,16 +16,29 @@ import org.apache.bookkeeper.mledger.intercept.ManagedLedgerInterceptor;
  */
 final class LedgerProperties {
 
+    /** Names that begin with this are ours: they are stored with the others, and Pulsar never sees them. */
+    static final String HIDDEN_PREFIX = "#nereus.";
+
     private final NativeStream stream;
     /** Null if the ledger has none. */
     private final ManagedLedgerInterceptor interceptor;
+    private final Map<String, String> hidden;
     private volatile Map<String, String> current;
     private CompletableFuture<?> tail = CompletableFuture.completedFuture(null);
 
     LedgerProperties(NativeStream stream, ManagedLedgerInterceptor interceptor, Map<String, String> recovered) {
         this.stream = stream;
         this.interceptor = interceptor;
-        this.current = frozen(recovered);
+        this.current = frozen(visible(recovered));
+        this.hidden = new HashMap<>(recovered);
+        this.hidden.keySet().removeAll(current.keySet());
+    }
+
+    /** Those of {@code stored} that Pulsar sees; a map that the caller may change. */
+    static Map<String, String> visible(Map<String, String> stored) {
+        Map<String, String> visible = new HashMap<>(stored);
+        visible.keySet().removeIf(name -> name.startsWith(HIDDEN_PREFIX));
+        return visible;
     }
 
     private static Map<String, String> frozen(Map<String, String> map) {
@@ -56,7 +69,9 @@ final class LedgerProperties {
         if (interceptor != null) {
             interceptor.onUpdateManagedLedgerInfo(changed);
         }
-        return stream.setProperties(changed).thenApply(ignored -> {
+        Map<String, String> stored = new HashMap<>(changed);
+        stored.putAll(hidden);
+        return stream.setProperties(stored).thenApply(ignored -> {
             current = frozen(changed);
             return current;
         });

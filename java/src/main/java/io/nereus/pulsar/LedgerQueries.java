@@ -1,13 +1,14 @@
 package io.nereus.pulsar;
 
 import com.google.common.collect.Range;
+import io.nereus.pulsar.compat.LedgerDetails;
+import io.nereus.pulsar.compat.LedgerInfos;
 import io.nereus.pulsar.cursor.CursorLedger;
 import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionBound;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 
 /**
  * The part of Pulsar's ledger interface that is answered at once from how far the ledger reaches: positions, counts,
@@ -16,6 +17,7 @@ import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.Ledge
  * <p>Promises: nothing here waits, reads an entry or fails; every position is accepted; answers of one call belong to
  * one moment. Any thread.
  */
+@SuppressWarnings({"rawtypes", "unchecked"})   // see the section on ledgers
 abstract class LedgerQueries extends BlockingLedger implements CursorLedger {
 
     /** For the subclass, which alone moves it. */
@@ -122,20 +124,21 @@ abstract class LedgerQueries extends BlockingLedger implements CursorLedger {
         return extent.navigator().isValid(position);
     }
 
-    // ---- ledgers
+    // ---- ledgers: raw types, because the class of the elements has another name in every other Pulsar release
 
     @Override
-    public CompletableFuture<LedgerInfo> getLedgerInfo(long ledgerId) {
-        return CompletableFuture.completedFuture(extent.spans().ledgerInfo(ledgerId));
+    public CompletableFuture getLedgerInfo(long ledgerId) {
+        LedgerDetails details = extent.spans().details(ledgerId);
+        return CompletableFuture.completedFuture(details == null ? null : LedgerInfos.of(details));
     }
 
     @Override
-    public Optional<LedgerInfo> getOptionalLedgerInfo(long ledgerId) {
-        return Optional.ofNullable(extent.spans().ledgerInfo(ledgerId));
+    public Optional getOptionalLedgerInfo(long ledgerId) {
+        return Optional.ofNullable(extent.spans().details(ledgerId)).map(LedgerInfos::of);
     }
 
     @Override
-    public NavigableMap<Long, LedgerInfo> getLedgersInfo() {
-        return extent.spans().ledgerInfos();
+    public NavigableMap getLedgersInfo() {
+        return LedgerInfos.of(extent.spans().details());
     }
 }

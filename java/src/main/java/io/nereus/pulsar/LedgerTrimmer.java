@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
  * what time alone closes, so that a quiet ledger is let go too. One pass at a time; requests that arrive meanwhile
  * share the next one. Runs on the ledger's executor.
  */
-final class LedgerTrimmer {
+class LedgerTrimmer {
 
     private static final Logger log = LoggerFactory.getLogger(LedgerTrimmer.class);
     private static final long MEGABYTE = 1024 * 1024;
@@ -93,7 +93,7 @@ final class LedgerTrimmer {
     }
 
     /** Drops the closed parts below {@code consumed} that need not be kept; a bound below 0 keeps everything. */
-    private CompletableFuture<Long> retain(long consumed, long maxAgeMillis, long maxBytes) {
+    CompletableFuture<Long> retain(long consumed, long maxAgeMillis, long maxBytes) {
         return told(ledger.stream().retain(consumed, maxAgeMillis, maxBytes, ledger.clock().millis()));
     }
 
@@ -103,7 +103,7 @@ final class LedgerTrimmer {
     }
 
     /** Lets the ledger and its cursors know what is gone, before anybody else hears of it. */
-    private CompletableFuture<Long> told(CompletableFuture<Long> trimming) {
+    final CompletableFuture<Long> told(CompletableFuture<Long> trimming) {
         return trimming.whenComplete((trim, failure) -> {
             if (failure != null) {
                 ledger.failed(failure);

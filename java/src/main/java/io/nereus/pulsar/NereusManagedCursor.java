@@ -8,6 +8,7 @@ import io.nereus.pulsar.cursor.CursorKeeper;
 import io.nereus.pulsar.cursor.CursorLedger;
 import io.nereus.pulsar.cursor.CursorProgress;
 import io.nereus.pulsar.cursor.CursorStats;
+import io.nereus.pulsar.cursor.DamagedEntries;
 import io.nereus.pulsar.cursor.DurableKeeper;
 import io.nereus.pulsar.cursor.FindNewestOp;
 import io.nereus.pulsar.cursor.ReadOp;
@@ -69,6 +70,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private final String name;
     private final CursorKeeper keeper;
+    private final DamagedEntries damaged;
     private final WaitingRead waitingRead;
     private final CursorLifecycle lifecycle;
     private final CursorStats stats = new CursorStats(this);
@@ -90,6 +92,7 @@ class NereusManagedCursor extends CursorQueries {
         super(ledger, progress);
         this.name = name;
         this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved, this::getThrottleMarkDelete);
+        this.damaged = new DamagedEntries(name, ledger, progress, keeper);
         this.waitingRead = new WaitingRead(ledger, progress, () -> ledger.addWaitingCursor(this),
                 () -> ledger.removeWaitingCursor(this), this::startRead,
                 () -> ledger.getConfig().getNewEntriesCheckDelayInMillis());
@@ -220,6 +223,9 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public CompletableFuture<Void> putCursorProperty(String key, String value) {
+        if (key == null || value == null) {
+            return refusedProperty(key);
+        }
         return editCursorProperties(map -> with(map, key, value));
     }
 
@@ -230,6 +236,9 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public CompletableFuture<Void> setCursorProperties(Map<String, String> cursorProperties) {
+        if (cursorProperties != null && hasNull(cursorProperties)) {
+            return refusedProperty(cursorProperties.toString());
+        }
         Map<String, String> wanted = cursorProperties == null ? Map.of() : Map.copyOf(cursorProperties);
         for (String key : wanted.keySet()) {
             if (key.startsWith(CURSOR_INTERNAL_PROPERTY_PREFIX)) {
@@ -242,6 +251,16 @@ class NereusManagedCursor extends CursorQueries {
             map.putAll(wanted);
             return map;
         });
+    }
+
+    /** Whether a key or a value is missing: nothing that can be stored. */
+    static boolean hasNull(Map<String, ?> properties) {
+        return properties.entrySet().stream().anyMatch(e -> e.getKey() == null || e.getValue() == null);
+    }
+
+    private static CompletableFuture<Void> refusedProperty(String what) {
+        return CompletableFuture.failedFuture(
+                new IllegalArgumentException("the property " + what + " has no name or no value"));
     }
 
     private CompletableFuture<Void> editCursorProperties(UnaryOperator<Map<String, String>> edit) {
@@ -300,7 +319,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private void startRead(ReadRequest request) {
         readsUnderWay.incrementAndGet();
-        ReadOp.start(ledger, progress, request, readsUnderWay::decrementAndGet);
+        ReadOp.start(ledger, progress, request, readsUnderWay::decrementAndGet, damaged);
     }
 
     @Override
@@ -346,7 +365,7 @@ class NereusManagedCursor extends CursorQueries {
         }).mapToLong(ledger::offset).sorted().distinct().toArray();
         if (offsets.length > 0) {
             progress.passReplayed(offsets);
-            ReplayOp.start(ledger, offsets, callback, ctx);
+            ReplayOp.start(ledger, offsets, damaged.replaying(offsets, callback), ctx);
         } else if (positions.isEmpty()) {
             later(() -> callback.readEntriesComplete(new ArrayList<>(), ctx));
         }
@@ -360,7 +379,9 @@ class NereusManagedCursor extends CursorQueries {
     public void asyncMarkDelete(Position position, Map<String, Long> properties, MarkDeleteCallback callback,
                                 Object ctx) {
         long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-        ManagedLedgerException refused = batchRefusal(position, unacked);
+        ManagedLedgerException refused = properties != null && hasNull(properties)
+                ? new ManagedLedgerException("a property of the mark-delete at " + position + " has no name or no value")
+                : batchRefusal(position, unacked);
         if (refused != null) {
             later(() -> callback.markDeleteFailed(refused, ctx));
             return;
@@ -592,9 +613,7 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public ManagedCursor duplicateNonDurableCursor(String nonDurableCursorName) throws ManagedLedgerException {
-        ManagedCursor duplicate = ledger.newNonDurableCursor(getMarkDeletedPosition(), nonDurableCursorName);
-        ((NereusManagedCursor) duplicate).progress.adopt(progress.copyAcks());
-        return duplicate;
+        return ledger.newDuplicate(nonDurableCursorName, progress.copyAcks());
     }
 
     // ---- activity, rates, statistics

@@ -5,9 +5,11 @@ import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.NativeStream;
 import io.nereus.pulsar.bridge.OpenedLedger;
+import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.time.Clock;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -48,6 +50,7 @@ import org.slf4j.LoggerFactory;
  * everything for good), L14 (what is not supported is refused by name). Does not: hold storage truth, read ahead, cache
  * entries.
  */
+@SuppressWarnings("unchecked")   // only for the raw types that are inherited; see LedgerQueries
 final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Listener {
 
     private static final Logger log = LoggerFactory.getLogger(NereusManagedLedger.class);
@@ -58,7 +61,9 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private final ScheduledExecutorService executor;
     private final LedgerLifecycle lifecycle;
     private final LedgerStats stats;
-    private final PendingAdds pendingAdds;
+    /** Null if the ledger's entries are its own. */
+    private final ShadowSource source;
+    private final Adds pendingAdds;
     private final EntryReader reader;
     private final LedgerProperties properties;
     private final LedgerCursors cursors;
@@ -77,27 +82,30 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     /**
      * Wraps an opened stream; {@link #initialize()} has to run before anybody else sees the ledger.
      *
-     * @param executor the ledger's own thread of the factory's ordered scheduler
+     * @param openedLedger stream and description; of a shadow, the description shows the source's entries
+     * @param source       whose entries a shadow shows; null for a ledger with entries of its own
+     * @param executor     the ledger's own thread of the factory's ordered scheduler
      */
     NereusManagedLedger(NereusManagedLedgerFactory factory, String name, ManagedLedgerConfig config,
-                        OpenedLedger openedLedger, ScheduledExecutorService executor) {
+                        OpenedLedger openedLedger, ShadowSource source, ScheduledExecutorService executor) {
         super(new LedgerExtent(openedLedger.description()));
         this.factory = factory;
         this.name = name;
         this.config = config;
         this.stream = openedLedger.stream();
+        this.source = source;
         this.executor = executor;
         this.opened = openedLedger.description();
         this.clock = config.getClock();
         this.interceptor = config.getManagedLedgerInterceptor();
-        this.lifecycle = new LedgerLifecycle(name, opened.state().terminated());
+        this.lifecycle = new LedgerLifecycle(name, source == null && opened.state().terminated());
         this.cursors = new LedgerCursors(this);
         this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries);
-        this.pendingAdds = new PendingAdds(name, stream, lifecycle, stats, executor, interceptor,
-            factory.maxEntryBytes(), this);
-        this.reader = new EntryReader(name, stream, extent.projection(), stats, interceptor);
+        this.pendingAdds = source == null ? new PendingAdds(name, stream, lifecycle, stats, executor, interceptor,
+            factory.maxEntryBytes(), this) : new ShadowAdds(this, source, extent, lifecycle, stats, interceptor);
+        this.reader = new EntryReader(name, entries(), extent.projection(), stats, interceptor);
         this.properties = new LedgerProperties(stream, interceptor, opened.properties());
-        this.trimmer = new LedgerTrimmer(this, extent);
+        this.trimmer = source == null ? new LedgerTrimmer(this, extent) : new ShadowTrimmer(this, extent, source);
         this.search = new LedgerSearch(this, extent, reader, factory.answers());
         this.end = new LedgerEnd(this, factory, lifecycle, pendingAdds, cursors, waitingCursors, properties);
         stream.setRollover(LedgerTrimmer.rollover(config));
@@ -120,6 +128,16 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     NativeStream stream() {
         return stream;
+    }
+
+    /** The stream that holds the entries. */
+    private NativeStream entries() {
+        return source == null ? stream : source.stream();
+    }
+
+    /** Whose entries this ledger shows; null if they are its own. */
+    ShadowSource source() {
+        return source;
     }
 
     FlushPasses flushPasses() {
@@ -171,6 +189,11 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return lifecycle.state().isUnusable();
     }
 
+    @Override
+    public boolean skipsDamaged() {
+        return config.isAutoSkipNonRecoverableData();
+    }
+
     /** What an operation on a fenced or closed ledger has to fail with; null while the ledger works. */
     ManagedLedgerException useRefusal() {
         return lifecycle.useRefusal();
@@ -190,7 +213,25 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
             execute(() -> result.failed(refusal));
             return;
         }
-        reader.read(start, maxEntries, maxBytes, Math.min(upTo, extent.committedEnd()), result);
+        reader.read(start, maxEntries, maxBytes, Math.min(upTo, extent.committedEnd()),
+            source == null ? result : followedFirst(result));
+    }
+
+    /** A read that fails may have met what the source has let go of meanwhile: then that is known before it is told. */
+    private EntriesResult followedFirst(EntriesResult result) {
+        return new EntriesResult() {
+            @Override
+            public void entries(List<Entry> entries) {
+                result.entries(entries);
+            }
+
+            @Override
+            public void failed(ManagedLedgerException exception) {
+                trimmer.trim(new CompletableFuture<>());
+                ManagedLedgerException refusal = useRefusal();
+                result.failed(refusal == null ? exception : refusal);
+            }
+        };
     }
 
     /** Registers a cursor for one wake-up; it looks at the committed end again after this call. */
@@ -258,6 +299,15 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public void completed() {
         waitingCursors.wakeAll();
+    }
+
+    /** The source was deleted, or is another one by now: the broker has to load the topic anew. Any thread. */
+    void sourceLost() {
+        if (lifecycle.fence()) {
+            log.warn("[{}] its source {} was deleted or created anew; this instance refuses everything from now on", name,
+                source.name());
+            execute(waitingCursors::wakeAll);
+        }
     }
 
     @Override
@@ -355,6 +405,13 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
     }
 
+    /** Makes a non-durable cursor that has acknowledged {@code acks}, which it takes over; its name must be free. */
+    ManagedCursor newDuplicate(String cursorName, AckState acks) throws ManagedLedgerException {
+        Objects.requireNonNull(cursorName, "cursor name can't be null");
+        checkOpen();
+        return cursors.addDuplicate(cursorName, acks);
+    }
+
     @Override
     public void asyncDeleteCursor(String cursorName, DeleteCursorCallback callback, Object ctx) {
         Callbacks.deliver(deleteCursorNamed(cursorName), ignored -> callback.deleteCursorComplete(ctx),
@@ -443,7 +500,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     @Override
     boolean idleFor(long millis) {
-        return clock.millis() > stream.state().lastAppendMillis() + millis;
+        return clock.millis() > entries().state().lastAppendMillis() + millis;
     }
 
     @Override

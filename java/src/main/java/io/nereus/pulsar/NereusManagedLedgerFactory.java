@@ -3,6 +3,7 @@ package io.nereus.pulsar;
 import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeEngine;
 import io.nereus.pulsar.bridge.NativeErrors;
+import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
 import io.nereus.pulsar.cursor.FlushPasses;
 import java.util.ArrayList;
@@ -151,10 +152,6 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         if (closed) {
             return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
         }
-        if (ledgerConfig.getShadowSource() != null) {
-            return CompletableFuture.failedFuture(Unsupported.feature("shadow topics (shadow source "
-                + ledgerConfig.getShadowSourceName() + " of " + name + ")", "read the source topic instead"));
-        }
         forgetUnusable(name);
         CompletableFuture<NereusManagedLedger> mine = new CompletableFuture<>();
         CompletableFuture<NereusManagedLedger> others = ledgers.putIfAbsent(name, mine);
@@ -184,10 +181,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         ScheduledExecutorService thread = threadOf(name);
         ended(name)
             .thenCompose(ignored -> checkOwner(name, ownershipChecker))
-            .thenCompose(ignored -> engine.openLedger(name, ledgerConfig.isCreateIfMissing(),
-                ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties(), thread))
-            .thenCompose(opened ->
-                new NereusManagedLedger(this, name, ledgerConfig, opened, thread).initialize())
+            .thenCompose(ignored -> openStored(name, ledgerConfig, thread))
             .whenComplete((ledger, failure) -> {
                 if (failure == null) {
                     log.info("[{}] opened, last {}", name, ledger.getLastConfirmedEntry());
@@ -197,6 +191,24 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
                     result.completeExceptionally(openFailure(name, failure));
                 }
             });
+    }
+
+    private CompletableFuture<NereusManagedLedger> openStored(String name, ManagedLedgerConfig ledgerConfig,
+                                                              ScheduledExecutorService thread) {
+        boolean create = ledgerConfig.isCreateIfMissing();
+        Map<String, String> properties =
+            ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties();
+        String source = ShadowSource.nameIn(ledgerConfig);
+        return source == null
+            ? engine.openLedger(name, create, properties, thread).thenCompose(opened ->
+                new NereusManagedLedger(this, name, ledgerConfig, opened, null, thread).initialize())
+            : new ShadowOpening(engine, name, thread).open(source, create, properties).thenCompose(shadow ->
+                new NereusManagedLedger(this, name, ledgerConfig, shadow.ledger(), shadow.source(), thread)
+                    .initialize().whenComplete((ledger, failure) -> {
+                        if (failure != null) {
+                            shadow.source().close();
+                        }
+                    }));
     }
 
     /** Completes, never exceptionally, when no close or deletion of {@code name} is under way. */
@@ -279,8 +291,20 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         }
         ScheduledExecutorService thread = threadOf(name);
         return engine.openReadOnly(name, thread)
+            .thenCompose(opened -> throughShadow(opened, thread))
             .thenApply(opened -> new NereusReadOnlyManagedLedger(name, ledgerConfig, opened, thread))
             .exceptionallyCompose(failure -> CompletableFuture.failedFuture(openFailure(name, failure)));
+    }
+
+    /** The entries that a shadow shows are those of its source. */
+    private CompletableFuture<OpenedLedger> throughShadow(OpenedLedger opened, ScheduledExecutorService thread) {
+        String source = ShadowSource.nameIn(opened.description().properties());
+        if (source == null) {
+            return CompletableFuture.completedFuture(opened);
+        }
+        opened.stream().close();
+        return engine.openReadOnly(source, thread).thenApply(found -> new OpenedLedger(found.stream(),
+            ShadowSource.seenThrough(opened.description(), found.description())));
     }
 
     @Override
@@ -298,8 +322,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public CompletableFuture<Map<String, String>> getManagedLedgerPropertiesAsync(String name) {
         return describe(name).handle((description, failure) -> {
             if (failure == null) {
-                Map<String, String> properties = new HashMap<>(description.properties());
-                return CompletableFuture.completedFuture(properties);
+                return CompletableFuture.completedFuture(LedgerProperties.visible(description.properties()));
             }
             // the broker asks before it opens: a topic that does not exist yet has no properties
             return NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND
@@ -310,12 +333,12 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     @Override
     public ManagedLedgerInfo getManagedLedgerInfo(String name) throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(describe(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()));
+        return Waiting.forOutcome(describeSeen(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()));
     }
 
     @Override
     public void asyncGetManagedLedgerInfo(String name, ManagedLedgerInfoCallback callback, Object ctx) {
-        Callbacks.deliver(describe(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()),
+        Callbacks.deliver(describeSeen(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()),
             info -> callback.getInfoComplete(info, ctx), e -> callback.getInfoFailed(e, ctx));
     }
 
@@ -324,10 +347,19 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public void estimateUnloadedTopicBacklog(PersistentOfflineTopicStats offlineTopicStats, TopicName topicName,
                                              boolean accurate, Object ctx)
             throws InterruptedException, ManagedLedgerException {
-        LedgerDescription found = Waiting.forResult(describe(topicName.getPersistenceNamingEncoding()),
+        LedgerDescription found = Waiting.forResult(describeSeen(topicName.getPersistenceNamingEncoding()),
             "estimating the backlog of " + topicName);
         new StoredLedgerReport(found).addTo(offlineTopicStats, accurate);
         offlineTopicStats.statGeneratedAt.setTime(System.currentTimeMillis());
+    }
+
+    /** As {@link #describe}; a shadow with the entries that it shows. */
+    private CompletableFuture<LedgerDescription> describeSeen(String name) {
+        return describe(name).thenCompose(own -> {
+            String source = ShadowSource.nameIn(own.properties());
+            return source == null ? CompletableFuture.completedFuture(own)
+                : describe(source).thenApply(found -> ShadowSource.seenThrough(own, found));
+        });
     }
 
     private CompletableFuture<LedgerDescription> describe(String name) {

@@ -19,10 +19,10 @@ final class NereusNonDurableCursor extends NereusManagedCursor {
     private final boolean readCompacted;
 
     /**
-     * @param markDeleteEnd reading starts there; everything below counts as acknowledged
+     * @param acks what counts as acknowledged; reading starts at the first entry that does not
      */
-    NereusNonDurableCursor(NereusManagedLedger ledger, String name, long markDeleteEnd, boolean readCompacted) {
-        super(ledger, name, new CursorProgress(ledger, new AckState(markDeleteEnd), ledger::firstKept),
+    NereusNonDurableCursor(NereusManagedLedger ledger, String name, AckState acks, boolean readCompacted) {
+        super(ledger, name, new CursorProgress(ledger, acks, ledger::firstKept),
                 (progress, stats, moved, rate) -> new VolatileKeeper(ledger, progress, Map.of(), moved));
         this.readCompacted = readCompacted;
     }

@@ -7,7 +7,6 @@ import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.cursor.CursorLedger;
 import java.lang.ref.Cleaner;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ScheduledExecutorService;
@@ -90,7 +89,7 @@ final class NereusReadOnlyManagedLedger implements ReadOnlyManagedLedger, Cursor
 
     @Override
     public Map<String, String> getProperties() {
-        return Collections.unmodifiableMap(new HashMap<>(opened.properties()));
+        return Collections.unmodifiableMap(LedgerProperties.visible(opened.properties()));
     }
 
     long entriesWithin(Range<Position> range) {

@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
  * <p>After a failure the stream refuses appends until {@link #resume()}; only failures of the present round count, so a
  * late answer from before a resume does not stop the ledger again.
  */
-final class PendingAdds {
+final class PendingAdds implements Adds {
 
     private static final Logger log = LoggerFactory.getLogger(PendingAdds.class);
 
@@ -80,8 +80,8 @@ final class PendingAdds {
         this.listener = listener;
     }
 
-    /** Appends whose callback has not run yet. */
-    int size() {
+    @Override
+    public int size() {
         return size.get();
     }
 
@@ -91,7 +91,8 @@ final class PendingAdds {
      * @param buffer   readable bytes are the entry; retained here, left untouched otherwise
      * @param messages messages in the entry, handed to the interceptor and recorded
      */
-    void add(ByteBuf buffer, int messages, AddEntryCallback callback, Object ctx) {
+    @Override
+    public void add(ByteBuf buffer, int messages, AddEntryCallback callback, Object ctx) {
         PendingAdd add = new PendingAdd(this, buffer.retain(), messages, callback, ctx, System.nanoTime());
         boolean refused;
         synchronized (appendLock) {
@@ -200,7 +201,8 @@ final class PendingAdds {
      * it happens when the last of them was called, so that a new append cannot meet an interceptor that has not heard
      * of the failures before it.
      */
-    void resume() {
+    @Override
+    public void resume() {
         synchronized (appendLock) {
             if (lifecycle.state() != LedgerState.WRITE_FAILED) {
                 return;
@@ -228,8 +230,8 @@ final class PendingAdds {
         }
     }
 
-    /** Lets appends go on after a payload processor failed. */
-    void forgetPayloadProcessorFailure() {
+    @Override
+    public void forgetPayloadProcessorFailure() {
         synchronized (appendLock) {
             payloadProcessorFailure = null;
         }
@@ -294,7 +296,8 @@ final class PendingAdds {
      * Fails what the stream has left unanswered when it closed. On the ledger's executor, after the stream's last
      * answer.
      */
-    void failAll(ManagedLedgerException reason) {
+    @Override
+    public void failAll(ManagedLedgerException reason) {
         for (PendingAdd add : queue) {
             if (!add.settled()) {
                 add.settle(reason);

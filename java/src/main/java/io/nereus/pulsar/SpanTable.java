@@ -1,12 +1,11 @@
 package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.SpanInfo;
-import io.nereus.pulsar.compat.LedgerInfos;
+import io.nereus.pulsar.compat.LedgerDetails;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 
 /**
  * The live spans of one ledger, which Pulsar sees as its ledgers: how many entries and bytes each holds and when it was
@@ -99,6 +98,22 @@ final class SpanTable {
         span.lastAppendMillis = appendMillis;
     }
 
+    /** Entries up to {@code newEnd} were committed, each of {@code bytes} bytes. */
+    synchronized void reached(long newEnd, int bytes, long appendMillis) {
+        while (end < newEnd) {
+            long first = firstOffsetOfSpan(end);
+            long reached = Math.min(newEnd, first + projection.spanEntries());
+            long added = (reached - end) * bytes;
+            long start = end;
+            Span span = spans.computeIfAbsent(first, f -> new Span(f, start, start, 0, 0));
+            span.end = reached;
+            span.bytes += added;
+            span.lastAppendMillis = appendMillis;
+            totalBytes += added;
+            end = reached;
+        }
+    }
+
     /** Everything below {@code newTrim} is gone. */
     synchronized void trimmed(long newTrim) {
         if (newTrim <= trim) {
@@ -181,28 +196,28 @@ final class SpanTable {
         return span.end;
     }
 
-    /** One live span in Pulsar's form, or null if that ledger is not live. */
-    synchronized LedgerInfo ledgerInfo(long ledgerId) {
+    /** One live span as it is shown, or null if that ledger is not live. */
+    synchronized LedgerDetails details(long ledgerId) {
         Span span = find(ledgerId);
-        return span == null ? null : toLedgerInfo(span);
+        return span == null ? null : toDetails(span);
     }
 
-    /** All live spans in Pulsar's form, by ledger id: a fresh map that the caller may keep. */
-    synchronized NavigableMap<Long, LedgerInfo> ledgerInfos() {
-        NavigableMap<Long, LedgerInfo> infos = new TreeMap<>();
+    /** All live spans as they are shown, by ledger id: a fresh map that the caller may keep. */
+    synchronized NavigableMap<Long, LedgerDetails> details() {
+        NavigableMap<Long, LedgerDetails> all = new TreeMap<>();
         for (Map.Entry<Long, Span> entry : spans.entrySet()) {
-            infos.put(projection.ledgerId(entry.getKey()), toLedgerInfo(entry.getValue()));
+            all.put(projection.ledgerId(entry.getKey()), toDetails(entry.getValue()));
         }
-        return infos;
+        return all;
     }
 
     /**
      * Entries are counted from the span's first offset, as stock counts from entry 0: the broker compares them with
      * entry ids. Only the open span, whose timestamp is 0, has no time of closing.
      */
-    private LedgerInfo toLedgerInfo(Span span) {
+    private LedgerDetails toDetails(Span span) {
         boolean open = span.firstOffset == spans.lastKey();
-        return LedgerInfos.of(projection.ledgerId(span.firstOffset), span.end - span.firstOffset, span.bytes,
+        return new LedgerDetails(projection.ledgerId(span.firstOffset), span.end - span.firstOffset, span.bytes,
             open ? 0 : span.lastAppendMillis);
     }
 }

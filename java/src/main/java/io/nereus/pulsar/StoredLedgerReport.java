@@ -2,13 +2,12 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.CursorState;
 import io.nereus.pulsar.bridge.LedgerDescription;
-import io.nereus.pulsar.compat.LedgerInfos;
+import io.nereus.pulsar.compat.LedgerDetails;
 import io.nereus.pulsar.cursor.AckState;
 import java.util.ArrayList;
 import java.util.TreeMap;
 import org.apache.bookkeeper.mledger.ManagedLedgerInfo;
 import org.apache.bookkeeper.mledger.Position;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.apache.pulsar.common.policies.data.PersistentOfflineTopicStats;
 import org.apache.pulsar.common.util.DateFormatter;
 
@@ -39,20 +38,21 @@ final class StoredLedgerReport {
         info.modificationDate =
             DateFormatter.format(Math.max(description.creationMillis(), description.state().lastAppendMillis()));
         info.ledgers = new ArrayList<>();
-        for (LedgerInfo span : spans.ledgerInfos().values()) {
+        for (LedgerDetails span : spans.details().values()) {
             ManagedLedgerInfo.LedgerInfo ledger = new ManagedLedgerInfo.LedgerInfo();
-            ledger.ledgerId = LedgerInfos.ledgerId(span);
-            ledger.entries = LedgerInfos.entries(span);
-            ledger.size = LedgerInfos.size(span);
-            ledger.timestamp = LedgerInfos.timestamp(span);
+            ledger.ledgerId = span.ledgerId();
+            ledger.entries = span.entries();
+            ledger.size = span.bytes();
+            ledger.timestamp = span.closedMillis();
             ledger.isOffloaded = false;
             info.ledgers.add(ledger);
         }
         if (description.state().terminated()) {
             info.terminatedPosition = positionInfo(projection.position(description.state().end() - 1));
         }
-        if (!description.properties().isEmpty()) {
-            info.properties = new TreeMap<>(description.properties());
+        TreeMap<String, String> properties = new TreeMap<>(LedgerProperties.visible(description.properties()));
+        if (!properties.isEmpty()) {
+            info.properties = properties;
         }
         info.cursors = new TreeMap<>();
         for (CursorState cursor : description.cursors()) {
@@ -88,9 +88,9 @@ final class StoredLedgerReport {
         stats.totalMessages = description.state().entries();
         stats.storageSize = description.state().bytes();
         if (perLedger) {
-            for (LedgerInfo span : spans.ledgerInfos().values()) {
-                stats.addLedgerDetails(LedgerInfos.entries(span), LedgerInfos.timestamp(span),
-                    LedgerInfos.size(span), LedgerInfos.ledgerId(span));
+            for (LedgerDetails span : spans.details().values()) {
+                stats.addLedgerDetails(span.entries(), span.closedMillis(),
+                    span.bytes(), span.ledgerId());
             }
         }
         long end = description.state().end();

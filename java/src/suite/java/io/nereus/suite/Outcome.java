@@ -13,6 +13,9 @@ import java.util.Locale;
  * @param message   why it failed or was skipped; empty otherwise
  */
 record Outcome(String testClass, String method, String storage, String result, double seconds, String message) {
+    /** Begins the message of a method that the list of exclusions keeps from running. */
+    static final String EXCLUDED = "excluded: ";
+
     private static final int FIELDS = 6;
     private static final int MESSAGE_LIMIT = 2000;
 
@@ -34,13 +37,26 @@ record Outcome(String testClass, String method, String storage, String result, d
         return new Outcome(fields[0], fields[1], fields[2], fields[3], Double.parseDouble(fields[4]), fields[5]);
     }
 
-    String toJson() {
-        return "{\"class\": " + quote(testClass) + ", \"method\": " + quote(method) + ", \"storage\": " + quote(storage)
-            + ", \"outcome\": " + quote(result) + ", \"seconds\": " + String.format(Locale.ROOT, "%.3f", seconds)
-            + ", \"message\": " + quote(message) + "}";
+    /** The method's name without the {@code [n]} of an invocation. */
+    static String plainName(String method) {
+        return method.replaceFirst("\\[\\d+]$", "");
     }
 
-    private static String quote(String text) {
+    Outcome skippedBecause(String reason) {
+        return new Outcome(testClass, method, storage, "skipped", seconds, EXCLUDED + reason);
+    }
+
+    Outcome failedBecause(String reason) {
+        return new Outcome(testClass, method, storage, "failed", seconds, reason);
+    }
+
+    String toJsonFields() {
+        return "\"class\": " + quote(testClass) + ", \"method\": " + quote(method) + ", \"storage\": " + quote(storage)
+            + ", \"outcome\": " + quote(result) + ", \"seconds\": " + String.format(Locale.ROOT, "%.3f", seconds)
+            + ", \"message\": " + quote(message);
+    }
+
+    static String quote(String text) {
         StringBuilder json = new StringBuilder(text.length() + 2).append('"');
         for (int i = 0; i < text.length(); i++) {
             char c = text.charAt(i);

@@ -8,7 +8,6 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -37,7 +36,7 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
     private final String storage = System.getProperty("nereus.suite.storage");
     private final Set<String> wanted = Arrays.stream(System.getProperty("nereus.suite.methods", "").split(","))
         .filter(name -> !name.isEmpty()).collect(Collectors.toUnmodifiableSet());
-    private final Map<String, String> excluded = readExcluded(System.getProperty("nereus.suite.excluded"));
+    private final Exclusions exclusions = exclusions(System.getProperty("nereus.suite.excluded"));
     private final Map<String, Integer> invocations = new HashMap<>();
 
     @Override
@@ -49,12 +48,9 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            String reason = excluded.get(testClass + "#" + name);
-            if (reason == null) {
-                kept.add(method);
-            } else {
-                write(new Outcome(testClass, name, storage, "skipped", 0, "excluded: " + reason));
-            }
+            exclusions.reason(testClass, name).ifPresentOrElse(
+                reason -> write(new Outcome(testClass, name, storage, "skipped", 0, Outcome.EXCLUDED + reason)),
+                () -> kept.add(method));
         }
         return kept;
     }
@@ -118,25 +114,11 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
         return cause == null ? "no cause given" : cause.toString();
     }
 
-    private static Map<String, String> readExcluded(String file) {
-        Map<String, String> reasons = new LinkedHashMap<>();
-        if (file == null) {
-            return reasons;
-        }
+    private static Exclusions exclusions(String file) {
         try {
-            for (String line : Files.readAllLines(Path.of(file))) {
-                String text = line.strip();
-                if (!text.isEmpty() && !text.startsWith("#")) {
-                    String[] parts = text.split("\\s+", 2);
-                    if (parts.length != 2 || !parts[0].contains("#")) {
-                        throw new IllegalArgumentException(file + ": expected 'CLASS#method reason', found: " + text);
-                    }
-                    reasons.put(parts[0], parts[1]);
-                }
-            }
+            return file == null ? Exclusions.NONE : Exclusions.read(Path.of(file));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
-        return reasons;
     }
 }

@@ -98,6 +98,11 @@ public final class LedgerFixture implements AutoCloseable {
         }
     }
 
+    /** Where the engine works now. */
+    Path directory() {
+        return directory;
+    }
+
     /** Another factory over the same engine, as a second broker in this JVM would have; the caller shuts it down. */
     NereusManagedLedgerFactory secondFactory() {
         return new NereusManagedLedgerFactory(engine, factory.getConfig(), MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);

@@ -169,15 +169,6 @@ public class NereusManagedLedgerFactoryIT {
     }
 
     @Test
-    public void l14_shadowTopicsAreRefusedByName() {
-        ManagedLedgerConfig config = new ManagedLedgerConfig();
-        config.setProperties(Map.of(ManagedLedgerConfig.PROPERTY_SOURCE_TOPIC_KEY, "persistent://public/default/source"));
-        String name = LedgerFixture.freshName();
-        assertThatThrownBy(() -> fixture.ledger(name, config)).hasMessageContaining("shadow");
-        assertThat(fixture.factory().asyncExists(name).join()).isFalse();
-    }
-
-    @Test
     public void anOpenByABrokerThatLostTheTopicIsRefusedBeforeAnyEffect() {
         String name = LedgerFixture.freshName();
         CompletableFuture<ManagedLedger> opened = new CompletableFuture<>();

@@ -7,12 +7,14 @@ import com.google.common.collect.Range;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.buffer.Unpooled;
-import io.nereus.pulsar.compat.LedgerInfos;
+import io.nereus.pulsar.compat.LedgerDetails;
+import io.nereus.pulsar.compat.LedgerInfoReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -22,6 +24,7 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.OffloadCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.CursorNotFoundException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerAlreadyClosedException;
@@ -29,7 +32,6 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerTermina
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.bookkeeper.mledger.intercept.ManagedLedgerInterceptor;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
@@ -207,17 +209,21 @@ public class NereusManagedLedgerIT {
         assertThat(again.getTotalSize()).isEqualTo(left);
         assertThat(again.getLastConfirmedEntry()).isEqualTo(PositionFactory.create(first + 1, 2));
         get(again.asyncTruncate());
-        assertThat(again.getLedgersInfo().keySet()).containsExactly(first + 1);
+        assertThat(spans(again)).containsExactly(first + 1);
         assertThat(again.getFirstPosition()).isEqualTo(PositionFactory.create(first + 1, 2));
     }
 
-    private static void assertSpans(NereusManagedLedger ledger, long first) {
-        assertThat(ledger.getLedgersInfo().keySet()).containsExactly(first, first + 1);
-        LedgerInfo closed = ledger.getLedgersInfo().get(first);
-        assertThat(LedgerInfos.entries(closed)).isEqualTo(65_536);
-        assertThat(LedgerInfos.size(closed)).isEqualTo(65_536);
-        assertThat(LedgerInfos.timestamp(closed)).isPositive();
-        assertThat(LedgerInfos.timestamp(ledger.getLedgersInfo().get(first + 1))).isZero();
+    private static Set<Long> spans(ManagedLedger ledger) {
+        return ledger.getLedgersInfo().keySet();
+    }
+
+    private static void assertSpans(ManagedLedger ledger, long first) {
+        assertThat(spans(ledger)).containsExactly(first, first + 1);
+        LedgerDetails closed = LedgerInfoReader.read(ledger.getLedgersInfo().get(first));
+        assertThat(closed.entries()).isEqualTo(65_536);
+        assertThat(closed.bytes()).isEqualTo(65_536);
+        assertThat(closed.closedMillis()).isPositive();
+        assertThat(LedgerInfoReader.read(ledger.getLedgersInfo().get(first + 1)).closedMillis()).isZero();
     }
 
     @Test

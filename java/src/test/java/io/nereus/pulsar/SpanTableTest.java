@@ -6,10 +6,9 @@ import static org.testng.Assert.assertThrows;
 import static org.testng.Assert.assertTrue;
 
 import io.nereus.pulsar.bridge.SpanInfo;
-import io.nereus.pulsar.compat.LedgerInfos;
+import io.nereus.pulsar.compat.LedgerDetails;
 import java.util.List;
 import java.util.NavigableMap;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.testng.annotations.Test;
 
 public class SpanTableTest {
@@ -27,23 +26,22 @@ public class SpanTableTest {
 
     @Test
     public void aLedgerWithoutEntriesHasOneOpenSpan() {
-        NavigableMap<Long, LedgerInfo> infos = written(0).ledgerInfos();
+        NavigableMap<Long, LedgerDetails> infos = written(0).details();
         assertEquals(infos.size(), 1);
         assertEquals(infos.firstKey().longValue(), V);
-        assertEquals(LedgerInfos.entries(infos.get(V)), 0);
-        assertEquals(LedgerInfos.timestamp(infos.get(V)), 0);
-        assertTrue(infos.get(V).hasTimestamp(), "the broker asks whether a timestamp is set");
+        assertEquals(infos.get(V).entries(), 0);
+        assertEquals(infos.get(V).closedMillis(), 0);
     }
 
     @Test
     public void closedSpansCarryEntriesBytesAndTheTimeOfTheirLastAppend() {
-        NavigableMap<Long, LedgerInfo> infos = written(20).ledgerInfos();
+        NavigableMap<Long, LedgerDetails> infos = written(20).details();
         assertEquals(infos.keySet().stream().toList(), List.of(V, V + 1, V + 2));
-        assertEquals(LedgerInfos.entries(infos.get(V)), 8);
-        assertEquals(LedgerInfos.size(infos.get(V)), 80);
-        assertEquals(LedgerInfos.timestamp(infos.get(V)), 1_007);
-        assertEquals(LedgerInfos.timestamp(infos.get(V + 2)), 0);
-        assertEquals(LedgerInfos.entries(infos.get(V + 2)), 4);
+        assertEquals(infos.get(V).entries(), 8);
+        assertEquals(infos.get(V).bytes(), 80);
+        assertEquals(infos.get(V).closedMillis(), 1_007);
+        assertEquals(infos.get(V + 2).closedMillis(), 0);
+        assertEquals(infos.get(V + 2).entries(), 4);
     }
 
     @Test
@@ -57,7 +55,7 @@ public class SpanTableTest {
     public void trimmingDropsWholeSpansAndKeepsTheOpenOne() {
         SpanTable spans = written(20);
         spans.trimmed(8);
-        assertNull(spans.ledgerInfo(V));
+        assertNull(spans.details(V));
         assertEquals(spans.totalBytes(), 120);
         spans.trimmed(20);
         assertEquals(spans.firstLedgerId(), V + 2);
@@ -83,7 +81,7 @@ public class SpanTableTest {
             List.of(new SpanInfo(8, 3, 33, 1_010, 1_015), new SpanInfo(16, 4, 40, 1_016, 1_019)), 13, 20);
         assertEquals(spans.totalBytes(), 73);
         assertEquals(spans.firstLedgerId(), V + 1);
-        assertEquals(LedgerInfos.entries(spans.ledgerInfo(V + 1)), 8, "counted like stock's, from entry 0");
+        assertEquals(spans.details(V + 1).entries(), 8, "counted like stock's, from entry 0");
         assertEquals(spans.bytesBetween(13, 16), 33);
     }
 

@@ -14,9 +14,12 @@ import java.util.List;
  * @param checkpoints  checkpoints
  * @param work         what was done since the engine opened
  * @param memory       memory accounts
+ * @param reads        what reads cost
+ * @param streams      streams that are open
+ * @param results      results that nobody has fetched or let go of yet
  */
 public record EngineState(String poison, long segments, long bytes, long freeSegments, long freeBytes, Oldest oldest,
-        Checkpoints checkpoints, Work work, List<Account> memory) {
+        Checkpoints checkpoints, Work work, List<Account> memory, Reads reads, long streams, long results) {
 
     /** Who keeps a segment; the order is that of the codes at the border. */
     public enum Holder {
@@ -58,14 +61,32 @@ public record EngineState(String poison, long segments, long bytes, long freeSeg
      *
      * @param frames          frames written and synced
      * @param syncs           syncs of the journal
+     * @param syncNanos       time that they took, nanoseconds
      * @param bytes           bytes of the frames
      * @param removedSegments segments that are gone because nothing needed them
      * @param keptSegments    those of them whose file was kept for a later segment
      * @param replayedFrames  frames replayed when the engine was opened
      * @param recoveryMillis  how long that took
      */
-    public record Work(long frames, long syncs, long bytes, long removedSegments, long keptSegments,
+    public record Work(long frames, long syncs, long syncNanos, long bytes, long removedSegments, long keptSegments,
             long replayedFrames, long recoveryMillis) {
+    }
+
+    /**
+     * Reads since the open; the last two are of this moment.
+     *
+     * @param tail        reads that recent appends in memory answered
+     * @param hits        slices that the cache had
+     * @param joined      slices that another reader, or reading ahead, had asked for already
+     * @param device      reads of the journal's files
+     * @param bytes       bytes of entries in those
+     * @param ahead       bytes of slices that were read ahead
+     * @param aheadWasted of those, bytes that went before anybody wanted them
+     * @param aheadHeld   bytes read ahead and not wanted yet
+     * @param waiting     reads that wait for their turn
+     */
+    public record Reads(long tail, long hits, long joined, long device, long bytes, long ahead, long aheadWasted,
+            long aheadHeld, long waiting) {
     }
 
     /**

@@ -91,11 +91,16 @@ final class Messages {
         EngineState.Checkpoints checkpoints =
                 new EngineState.Checkpoints(in.i64(), in.i64(), in.i64(), in.i64());
         EngineState.Work work =
-                new EngineState.Work(in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64());
+                new EngineState.Work(in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64());
         List<EngineState.Account> memory = in.list(LEAST_ACCOUNT,
                 () -> new EngineState.Account(in.string(), in.i64(), in.i64()));
+        EngineState.Reads reads = new EngineState.Reads(in.i64(), in.i64(), in.i64(), in.i64(), in.i64(), in.i64(),
+                in.i64(), in.i64(), in.i64());
+        long streams = in.i64();
+        long results = in.i64();
         in.finish();
-        return new EngineState(poison, segments, bytes, freeSegments, freeBytes, oldest, checkpoints, work, memory);
+        return new EngineState(poison, segments, bytes, freeSegments, freeBytes, oldest, checkpoints, work, memory,
+                reads, streams, results);
     }
 
     private static EngineState.Holder holder(int code) throws NativeException {

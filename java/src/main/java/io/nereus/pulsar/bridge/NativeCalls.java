@@ -103,6 +103,9 @@ final class NativeCalls {
 
     static native int resume(long stream);
 
+    /** From now on the cursors of {@code stream} mean offsets of {@code source}. */
+    static native int follow(long stream, long source);
+
     static native int setProperties(long stream, long op, byte[] properties);
 
     static native int persistCursor(long stream, long op, byte[] update);

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 final class NativeLibrary {
 
     /** Version of the border that these classes speak. */
-    static final int ABI_VERSION = 1;
+    static final int ABI_VERSION = 2;
     /** System property for the directory to unpack into; the setting {@code nereusNativeDirectory} goes before it. */
     static final String DIRECTORY_PROPERTY = "nereus.nativeDirectory";
     /** System property that marks this JVM as taken, with the holder as its value. */

@@ -165,6 +165,14 @@ public final class NativeStream {
         return NativeCalls.resume(handle);
     }
 
+    /**
+     * From now on the cursors of this stream mean offsets of {@code source}, as those of a shadow topic do. For this
+     * handle; nothing is stored. Returns a code. Does not block.
+     */
+    public int follow(NativeStream source) {
+        return NativeCalls.follow(handle, source.handle);
+    }
+
     /** Replaces all properties; durable when the future completes. */
     public CompletableFuture<Void> setProperties(Map<String, String> all) {
         byte[] message = new WireWriter().stringMap(all).finish();

@@ -1,5 +1,6 @@
 package io.nereus.pulsar.compat;
 
+import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.impl.ManagedLedgerImpl;
 import org.apache.bookkeeper.mledger.impl.cache.EntryCache;
 import org.apache.bookkeeper.mledger.impl.cache.EntryCacheManager;
@@ -22,8 +23,31 @@ public final class NoEntryCacheManager implements EntryCacheManager {
     /** Only stock's own ledger asks for a Java entry cache, and that one never lives in this factory. */
     @Override
     public EntryCache getEntryCache(ManagedLedgerImpl ledger) {
-        throw new UnsupportedOperationException("Nereus keeps no entry cache in Java; it was asked for one by "
-            + ledger.getName());
+        throw noCache(ledger.getName());
+    }
+
+    /** As it is asked from Pulsar 4.1 on. */
+    public EntryCache getEntryCache(ManagedLedger ledger) {
+        throw noCache(ledger.getName());
+    }
+
+    private static UnsupportedOperationException noCache(String ledger) {
+        return new UnsupportedOperationException("Nereus keeps no entry cache in Java; it was asked for one by " + ledger);
+    }
+
+    /** Asked from Pulsar 4.1 on. */
+    public void doCacheEviction() {
+        // nothing is cached in Java
+    }
+
+    /** Asked from Pulsar 4.1 on; says how long a Java cache keeps entries that are still to be read. */
+    public void updateCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes(int maxTimes) {
+        // nothing is cached in Java
+    }
+
+    /** Asked from Pulsar 4.1 on; says whether a Java cache keeps entries longer that were just read. */
+    public void updateCacheEvictionExtendTTLOfRecentlyAccessed(boolean extend) {
+        // nothing is cached in Java
     }
 
     @Override

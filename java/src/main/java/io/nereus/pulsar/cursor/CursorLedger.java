@@ -34,6 +34,11 @@ public interface CursorLedger {
     /** Whether closing or fencing has begun. Any thread. */
     boolean isClosed();
 
+    /** Whether cursors may pass over entries that are damaged for good, by Pulsar's configuration. Any thread. */
+    default boolean skipsDamaged() {
+        return false;
+    }
+
     /** The position of {@code offset} in normal form; -1 answers the position before the first entry. */
     Position position(long offset);
 

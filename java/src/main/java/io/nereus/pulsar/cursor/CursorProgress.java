@@ -210,12 +210,6 @@ public final class CursorProgress {
         resetting = false;
     }
 
-    /** Replaces what is acknowledged by a copy of another cursor's state, at the start of this cursor's life. */
-    public synchronized void adopt(AckState copied) {
-        acks = copied;
-        readOffset = Math.max(readOffset, copied.markDeleteEnd());
-    }
-
     // ---- reading
 
     /** The epoch that a read which starts now belongs to. */

@@ -13,7 +13,8 @@ import org.apache.bookkeeper.mledger.Position;
  *
  * <p>Promises: ends exactly once, on the ledger's executor; reads at most {@code log2(n) + 2} single entries of a range
  * of n. Acknowledged entries are searched like others: they are still readable and tell where the border lies. The
- * predicate owns the entry it is given and releases it.
+ * predicate owns the entry it is given and releases it. An entry that is damaged ends the search with its failure or,
+ * where the ledger lets cursors pass over such entries, counts like the next one that can be read.
  *
  * <p>Where the predicate is not monotone (clocks of producers differ) the answer is an entry that satisfies it and is
  * followed by one that does not, or the last of the range.
@@ -28,6 +29,8 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
     private long low;
     private long high;
     private long probe;
+    /** Where the last look began; below {@code probe} when damaged entries lie between. */
+    private long middle;
     private boolean checkingFirst;
     private Position newest;
 
@@ -59,7 +62,12 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
             callback.findEntryComplete(newest, ctx);
             return;
         }
-        probe = checkingFirst ? low : low + (high - low) / 2;
+        middle = checkingFirst ? low : low + (high - low) / 2;
+        probe = middle;
+        read();
+    }
+
+    private void read() {
         ledger.read(probe, 1, Long.MAX_VALUE, probe + 1, this);
     }
 
@@ -73,7 +81,7 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
         boolean matches;
         try {
             matches = condition.test(entries.get(0));
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             failed(ManagedLedgerException.getManagedLedgerException(e));
             return;
         }
@@ -81,7 +89,7 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
             newest = position;
             low = probe + 1;
         } else {
-            high = probe; // the first entry of the range, if that is what was checked: then nothing is left
+            high = middle; // the first entry of the range, if that is what was checked: then nothing is left
         }
         checkingFirst = false;
         next();
@@ -91,6 +99,13 @@ public final class FindNewestOp implements CursorLedger.EntriesResult {
     public void failed(ManagedLedgerException exception) {
         if (probe < ledger.trimOffset()) {
             next();
+        } else if (ledger.skipsDamaged() && DamagedEntries.isDamage(exception)) {
+            if (++probe < high) {
+                read();
+            } else {
+                high = middle; // nothing is known of them
+                next();
+            }
         } else {
             callback.findEntryFailed(exception, Optional.of(ledger.position(probe)), ctx);
         }

@@ -2,6 +2,7 @@ package io.nereus.pulsar.cursor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.slf4j.Logger;
@@ -14,7 +15,8 @@ import org.slf4j.LoggerFactory;
  * acknowledged, in order, one reference each; the read position moves past them in the step that delivers them, so a
  * read in several parts cannot be overtaken by a later one. A read overtaken by a rewind, seek or reset ends with an
  * empty list: its entries will be read again from the new position. A read that fails after it has read some entries
- * delivers these; the failure meets the next read.
+ * delivers these; the failure meets the next read. A damaged entry hides no good one before it, nor does one that is
+ * acknowledged: the read narrows until it meets the damaged entry alone, and its {@link Unreadable} decides.
  *
  * <p>Does not: wait for entries. Runs on one thread at a time.
  */
@@ -26,28 +28,40 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     private final CursorProgress progress;
     private final ReadRequest request;
     private final Runnable ended;
+    private final Unreadable unreadable;
     private final long epoch;
     private ArrayList<Entry> entries = new ArrayList<>();
     private long bytes;
     private AckState.Range range;
     /** Behind everything that was read or skipped; 0 while nothing was. */
     private long next;
+    /** Most entries of one range; less once one was damaged. */
+    private int most = Integer.MAX_VALUE;
 
-    private ReadOp(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended) {
+    private ReadOp(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended,
+                   Unreadable unreadable) {
         this.ledger = ledger;
         this.progress = progress;
         this.request = request;
         this.ended = ended;
+        this.unreadable = unreadable;
         this.epoch = progress.epoch();
+    }
+
+    /** Starts a read that fails at an entry that cannot be read; see the longer form. */
+    public static void start(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended) {
+        start(ledger, progress, request, ended, (offset, why, passedOver, refused) -> refused.accept(why));
     }
 
     /**
      * Starts a read.
      *
-     * @param ended told just before the callback, on the ledger's executor
+     * @param ended      told just before the callback, on the ledger's executor
+     * @param unreadable decides about an entry that cannot be read
      */
-    public static void start(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended) {
-        ReadOp op = new ReadOp(ledger, progress, request, ended);
+    public static void start(CursorLedger ledger, CursorProgress progress, ReadRequest request, Runnable ended,
+                             Unreadable unreadable) {
+        ReadOp op = new ReadOp(ledger, progress, request, ended, unreadable);
         if (!op.readNext()) {
             ledger.executor().execute(op::finish);
         }
@@ -55,8 +69,8 @@ public final class ReadOp implements CursorLedger.EntriesResult {
 
     /** Starts reading the next range; answers false if there is nothing more to read. */
     private boolean readNext() {
-        int wanted = request.maxEntries() - entries.size();
-        CursorProgress.Gaps gaps = request.skip() == null ? CursorProgress.Gaps.ALLOWED : CursorProgress.Gaps.NONE;
+        int wanted = Math.min(most, request.maxEntries() - entries.size());
+        CursorProgress.Gaps gaps = request.skip() == null && most == Integer.MAX_VALUE ? CursorProgress.Gaps.ALLOWED : CursorProgress.Gaps.NONE;
         AckState.Range found = progress.window(epoch, next, wanted, request.limit(), gaps);
         if (found == null) {
             return false;
@@ -66,7 +80,14 @@ public final class ReadOp implements CursorLedger.EntriesResult {
             return false;
         }
         if (request.skip() != null) {
-            AckState.Range unskipped = firstUnskipped(found);
+            AckState.Range unskipped;
+            try {
+                unskipped = firstUnskipped(found);
+            } catch (RuntimeException | Error e) {
+                long start = found.start();
+                ledger.executor().execute(() -> failOrFinish(ManagedLedgerException.getManagedLedgerException(e), start));
+                return true;
+            }
             if (unskipped.isEmpty()) {
                 next = found.end();
                 // As a task of its own, which lets others in: all of a long backlog may be skipped.
@@ -126,13 +147,28 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     public void failed(ManagedLedgerException exception) {
         if (progress.firstReadable() > range.start()) {
             readNextOrFinish(); // what we asked for was trimmed under way; the next range starts behind it
+        } else if (range.size() > 1 && DamagedEntries.isDamage(exception)) {
+            most = Math.toIntExact(range.size() / 2);
+            readNextOrFinish();
         } else if (entries.isEmpty()) {
-            log.warn("a read from {} failed: {}", ledger.position(range.start()), exception.toString());
-            ended.run();
-            request.callback().readEntriesFailed(exception, request.ctx());
+            unreadable.at(range.start(), exception, this::readNextOrFinish, why -> fail(why, range.start()));
         } else {
             finish();
         }
+    }
+
+    private void failOrFinish(ManagedLedgerException exception, long start) {
+        if (entries.isEmpty()) {
+            fail(exception, start);
+        } else {
+            finish();
+        }
+    }
+
+    private void fail(ManagedLedgerException exception, long start) {
+        log.warn("a read from {} failed: {}", ledger.position(start), exception.toString());
+        ended.run();
+        request.callback().readEntriesFailed(exception, request.ctx());
     }
 
     private void finish() {
@@ -149,5 +185,19 @@ public final class ReadOp implements CursorLedger.EntriesResult {
         }
         ended.run();
         request.callback().readEntriesComplete(entries, request.ctx());
+    }
+
+    /** Decides about an entry that cannot be read. */
+    public interface Unreadable {
+
+        /**
+         * Calls one of the two, once, on the ledger's executor.
+         *
+         * @param why        the failure of reading {@code offset} alone
+         * @param passedOver the entry counts as acknowledged from now on: the read goes on behind it
+         * @param refused    the read fails with what it is given
+         */
+        void at(long offset, ManagedLedgerException why, Runnable passedOver,
+                Consumer<ManagedLedgerException> refused);
     }
 }

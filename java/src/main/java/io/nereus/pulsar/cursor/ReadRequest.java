@@ -10,7 +10,7 @@ import org.apache.bookkeeper.mledger.Position;
  * @param maxEntries most entries to deliver, at least 1
  * @param maxBytes   soft limit in bytes, at least 1; {@code Long.MAX_VALUE} for none
  * @param limit      exclusive bound of the offsets
- * @param skip       positions for which it answers true are passed over; null for none
+ * @param skip       positions for which it answers true are passed over; null for none. If it throws, the read fails
  * @param callback   called exactly once, on the ledger's executor, with no lock held
  * @param ctx        handed through
  */

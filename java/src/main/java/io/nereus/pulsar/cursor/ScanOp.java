@@ -80,7 +80,7 @@ public final class ScanOp implements CursorLedger.EntriesResult {
                     break;
                 }
             }
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
             outcome.completeExceptionally(ManagedLedgerException.getManagedLedgerException(e));
             return;
         } finally {

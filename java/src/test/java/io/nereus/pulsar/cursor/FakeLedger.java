@@ -1,9 +1,12 @@
 package io.nereus.pulsar.cursor;
 
+import io.nereus.pulsar.bridge.NativeErrors;
+import io.nereus.pulsar.bridge.NativeException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TreeSet;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -29,6 +32,9 @@ final class FakeLedger implements CursorLedger, AutoCloseable {
     final ArrayDeque<Runnable> heldReads = new ArrayDeque<>();
     /** If set, the next read fails with it. */
     ManagedLedgerException nextReadFails;
+    /** Offsets whose bytes fail their check: every read that takes one in fails. */
+    final TreeSet<Long> damaged = new TreeSet<>();
+    boolean skipsDamaged;
     volatile long end;
     volatile long trim;
     volatile boolean terminated;
@@ -105,6 +111,11 @@ final class FakeLedger implements CursorLedger, AutoCloseable {
     }
 
     @Override
+    public boolean skipsDamaged() {
+        return skipsDamaged;
+    }
+
+    @Override
     public Position position(long offset) {
         return PositionFactory.create(LEDGER, offset);
     }
@@ -134,6 +145,8 @@ final class FakeLedger implements CursorLedger, AutoCloseable {
             result.failed(failure);
         } else if (start < trim) {
             result.failed(new ManagedLedgerException("offset " + start + " is trimmed"));
+        } else if (!damaged.subSet(start, Math.min(Math.min(end, upTo), start + maxEntries)).isEmpty()) {
+            result.failed(NativeErrors.toManagedLedgerException(new NativeException(NativeErrors.CORRUPT, "damaged")));
         } else {
             List<Entry> entries = new ArrayList<>();
             long bytes = 0;

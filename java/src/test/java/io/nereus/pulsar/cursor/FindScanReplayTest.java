@@ -2,6 +2,7 @@ package io.nereus.pulsar.cursor;
 
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertNull;
+import static org.testng.Assert.assertThrows;
 import static org.testng.Assert.assertTrue;
 
 import java.util.ArrayList;
@@ -181,6 +182,20 @@ public class FindScanReplayTest {
     public void aScanFailsWithTheRead() {
         ledger.nextReadFails = new ManagedLedgerException("damaged");
         assertTrue(scan(new CursorProgress(ledger, new AckState(0)), 0, 10, 60_000).isCompletedExceptionally());
+    }
+
+    @Test
+    public void aPredicateThatThrowsAnythingEndsItsOperation() {
+        CursorProgress progress = new CursorProgress(ledger, new AckState(0));
+        CompletableFuture<ScanOutcome> scan = ScanOp.start(ledger, progress, 0, entry -> {
+            throw new AssertionError("of the predicate");
+        }, 7, 1000, 60_000);
+        ledger.drain();
+        assertTrue(scan.isCompletedExceptionally());
+        assertEquals(ledger.leaked(), 0);
+        assertThrows(CompletionException.class, () -> find(0, 50, FindNewestOp.FirstEntry.ORDINARY, offset -> {
+            throw new AssertionError("of the predicate");
+        }));
     }
 
     // ---- replay

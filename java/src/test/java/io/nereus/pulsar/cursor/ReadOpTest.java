@@ -219,6 +219,31 @@ public class ReadOpTest {
         assertEquals(read.offsets(), List.of(40L, 41L, 42L));
     }
 
+    /** Whoever skips is code of the broker: its defect must not leave a subscription waiting for ever. */
+    @Test
+    public void aSkipConditionThatThrowsFailsTheReadOnce() {
+        RecordedRead atOnce = new RecordedRead();
+        start(atOnce.request(5, Long.MAX_VALUE, CursorLedger.BEYOND, position -> {
+            throw new IllegalStateException("of the condition");
+        }));
+        assertEquals(atOnce.calls, 0, "nothing is called back on the caller's thread");
+        ledger.drain();
+        assertNotNull(atOnce.failure);
+        RecordedRead later = new RecordedRead();
+        start(later.request(5, Long.MAX_VALUE, CursorLedger.BEYOND, position -> {
+            if (position.getEntryId() == 4) {
+                throw new AssertionError("of the condition");
+            }
+            return position.getEntryId() % 2 == 1;
+        }));
+        ledger.drain();
+        assertEquals(later.offsets(), List.of(0L, 2L), "what was read before is delivered");
+        later.entries.forEach(Entry::release);
+        assertEquals(progress.readOffset(), 3);
+        assertEquals(atOnce.calls + later.calls, 2);
+        assertEquals(ledger.leaked(), 0);
+    }
+
     @Test
     public void hasEntriesTellsWhatAReadWouldFind_case_093() {
         Random random = new Random(93);

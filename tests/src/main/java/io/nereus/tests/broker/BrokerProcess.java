@@ -24,7 +24,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class BrokerProcess implements AutoCloseable {
 
-    /** Packages that Pulsar's own start script opens. */
+    /** Packages that Pulsar's own start script opens; it also enables native access. */
     private static final List<String> OPENS = List.of("java.base/jdk.internal.loader", "java.base/java.lang",
             "java.base/java.io", "java.base/java.util", "java.base/sun.net", "java.base/jdk.internal.platform",
             "java.base/java.nio", "java.base/jdk.internal.misc", "java.management/sun.management",
@@ -224,9 +224,10 @@ public final class BrokerProcess implements AutoCloseable {
 
     private List<String> java(String... memory) {
         List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add(installation.java().toString());
         command.addAll(List.of(memory));
         command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"));
+        command.add("--enable-native-access=ALL-UNNAMED");
         OPENS.forEach(name -> command.addAll(List.of("--add-opens", name + "=ALL-UNNAMED")));
         command.addAll(List.of("-Dio.netty.tryReflectionSetAccessible=true", "-Dpulsar.allocator.pooled=true",
                 "-Dlog4j.configurationFile=" + files.loggingConfiguration()));

@@ -8,16 +8,18 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What an operator has installed: a stock broker's class path and the Nereus jar in its {@code lib/}.
+ * What an operator has installed: a Java, a stock broker's class path and the Nereus jar in its {@code lib/}.
  *
+ * @param java            the java command that runs the broker
  * @param brokerClassPath the stock broker's jars, joined with {@code :}
  * @param jar             the Nereus jar
  */
-public record Installation(String brokerClassPath, Path jar) {
+public record Installation(Path java, String brokerClassPath, Path jar) {
 
     /**
      * The installation that the build made: system properties {@code nereus.brokerClasspath} (a file that holds the
-     * class path) and {@code nereus.jar}, or else their places below the working directory.
+     * class path) and {@code nereus.jar}, or else their places below the working directory; {@code nereus.brokerJava},
+     * or else the Java of this process.
      *
      * @throws IOException if either is missing, saying how to build it
      */
@@ -31,15 +33,18 @@ public record Installation(String brokerClassPath, Path jar) {
         if (!Files.isRegularFile(jar)) {
             throw new IOException("no Nereus jar at " + jar.toAbsolutePath() + "; run: gradle jar");
         }
-        return new Installation(Files.readString(classPathFile).strip(), jar.toAbsolutePath());
+        String java = System.getProperty("nereus.brokerJava");
+        return new Installation(java != null ? Path.of(java) : Path.of(System.getProperty("java.home"), "bin", "java"),
+                Files.readString(classPathFile).strip(), jar.toAbsolutePath());
     }
 
     /** The same broker with another Nereus jar. */
     public Installation withJar(Path other) {
-        return new Installation(brokerClassPath, other.toAbsolutePath());
+        return new Installation(java, brokerClassPath, other.toAbsolutePath());
     }
 
-    String classPath() {
+    /** The class path of a broker, the Nereus jar in front. */
+    public String classPath() {
         return jar + ":" + brokerClassPath;
     }
 

@@ -1,0 +1,242 @@
+package io.nereus.pulsar.contract;
+
+import static org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint.SearchActiveEntries;
+import static org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint.SearchAllAvailableEntries;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.netty.util.ReferenceCounted;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Predicate;
+import org.apache.bookkeeper.mledger.Entry;
+import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint;
+import org.apache.bookkeeper.mledger.ManagedLedger;
+import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.Position;
+import org.apache.bookkeeper.mledger.PositionFactory;
+import org.testng.annotations.Test;
+
+/** The search for the newest entry that satisfies a predicate: expiry, seek by time, message id by time. */
+public class FindNewestContractTest extends ContractTest {
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void theNewestMatchIsFoundWhereverItLies(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        assertThat(cursor.findNewestMatching(Reading.numberAtMost(0))).as("an empty ledger").isNull();
+        for (int size = 1; size <= 9; size++) {
+            Position last = Ledgers.add(ledger, "e" + (size - 1));
+            for (int newest = -1; newest < size; newest++) {
+                Position expected = newest < 0 ? null : PositionFactory.create(last.getLedgerId(), newest);
+                for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
+                    assertThat(Reading.find(cursor, constraint, Reading.numberAtMost(newest)).get())
+                        .as("%s of %s, %s", newest, size, constraint).isEqualTo(expected);
+                }
+            }
+        }
+        assertThat(cursor.findNewestMatching(Reading.numberAtMost(4)).getEntryId()).isEqualTo(4);
+        assertThat(cursor.findNewestMatching(SearchAllAvailableEntries, Reading.numberAtMost(3)).getEntryId())
+            .isEqualTo(3);
+    }
+
+    /** A binary search of single entries, at most log2(n) + 2 of them; stock may read one more. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchReadsLogarithmicallyManyEntries(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        int entries = 500;
+        Ledgers.addMany(ledger, entries);
+        int most = 32 - Integer.numberOfLeadingZeros(entries - 1) + (storage == Storage.STOCK ? 3 : 2);
+        for (int newest : new int[] {-1, 0, 1, 249, 250, 251, 498, 499, 600}) {
+            for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
+                long before = ledger.getStats().getEntriesReadTotalCount();
+                AtomicInteger tested = new AtomicInteger();
+                Predicate<Entry> condition = Reading.numberAtMost(newest);
+                Position found = Reading.find(cursor, constraint, entry -> {
+                    tested.incrementAndGet();
+                    return condition.test(entry);
+                }).get();
+                assertThat(found == null ? -1 : found.getEntryId()).isEqualTo(Math.min(newest, entries - 1));
+                assertThat(tested.get()).as("entries read for %s, %s", newest, constraint).isBetween(1, most);
+                if (storage == Storage.NEREUS) {
+                    assertThat(ledger.getStats().getEntriesReadTotalCount() - before).isEqualTo(tested.get());
+                }
+            }
+        }
+        assertThat(cursor.getReadPosition().getEntryId()).as("a search moves nothing").isZero();
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void onlyAnActiveSearchBeginsBehindTheMarkDeletePosition(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 10);
+        cursor.markDelete(positions.get(4));
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(3)).get()).isNull();
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(4)).get()).isNull();
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(7)).get())
+            .isEqualTo(positions.get(7));
+        assertThat(Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(3)).get())
+            .isEqualTo(positions.get(3));
+        cursor.markDelete(positions.get(9));
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(9)).get()).isNull();
+        assertThat(Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(9)).get())
+            .isEqualTo(positions.get(9));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchFromTheLedgerIgnoresWhatTheCursorAcknowledged(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 10);
+        cursor.markDelete(positions.get(9));
+        Answer<Position> answer = new Answer<>();
+        cursor.asyncFindNewestMatching(SearchAllAvailableEntries, Reading.numberAtMost(6), Answer.found(answer), "ctx",
+            true);
+        assertThat(answer.get()).isEqualTo(positions.get(6));
+        assertThat(answer.ctx()).isEqualTo("ctx");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchKeepsWithinItsStartAndEndWhichAreIncluded(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 12);
+        Position start = positions.get(3);
+        Position end = positions.get(8);
+        for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
+            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(2)).get()).isNull();
+            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(3)).get())
+                .isEqualTo(start);
+            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(6)).get())
+                .isEqualTo(positions.get(6));
+            // where everything matches stock answers the entry behind the range
+            int beyond = storage == Storage.STOCK ? 1 : 0;
+            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(11)).get())
+                .isEqualTo(positions.get(8 + beyond));
+            assertThat(Reading.findWithin(cursor, constraint, start, PositionFactory.LATEST, Reading.numberAtMost(20))
+                .get()).as("an end past the last entry").isEqualTo(positions.get(11));
+            assertThat(Reading.findWithin(cursor, constraint, null, end, Reading.numberAtMost(1)).get())
+                .isEqualTo(positions.get(1));
+            assertThat(Reading.findWithin(cursor, constraint, start, start, Reading.numberAtMost(9)).get())
+                .isEqualTo(positions.get(3 + beyond));
+            assertThat(Reading.findWithin(cursor, constraint, end, start, Reading.numberAtMost(9)).get())
+                .as("a range that ends before it starts").isNull();
+        }
+        cursor.markDelete(positions.get(5));
+        assertThat(Reading.findWithin(cursor, SearchAllAvailableEntries, start, end, Reading.numberAtMost(4)).get())
+            .isEqualTo(positions.get(4));
+        assertThat(Reading.findWithin(cursor, SearchActiveEntries, positions.get(7), end, Reading.numberAtMost(7))
+            .get()).isEqualTo(positions.get(7));
+        assertThat(Reading.findWithin(cursor, SearchActiveEntries, null, end, Reading.numberAtMost(5)).get()).isNull();
+    }
+
+    /** Expiry must never take an entry that is younger than the first one it may keep. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void anActiveSearchAnswersNothingIfTheFirstEntryDoesNotMatch(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        for (String text : List.of("e9", "e0", "e0", "e0", "e0")) {
+            Ledgers.add(ledger, text);
+        }
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(5)).get()).isNull();
+    }
+
+    /** Case 39: times that do not rise strictly lead to the nearest entry, not to the start of the topic. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchByTimesOutOfOrderEndsNearby_case_039(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        int[] times = {2, 1, 3, 5, 4, 6};
+        for (int time : times) {
+            Ledgers.add(ledger, "e" + time);
+        }
+        // the first entry is newer than 1: stock gives up, the older entry behind it is not found
+        int[] expected = storage == Storage.STOCK ? new int[] {-1, -1, 1, 2, 2, 4, 5, 5}
+            : new int[] {-1, 1, 1, 2, 2, 4, 5, 5};
+        for (int time = 0; time <= 7; time++) {
+            Position found = Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(time)).get();
+            int index = found == null ? -1 : (int) found.getEntryId();
+            assertThat(index).as("the newest entry not after %s", time).isEqualTo(expected[time]);
+            assertThat(index < 0 || times[index] <= time).isTrue();
+        }
+        // with the tail acknowledged one by one the answers stay
+        List<Position> tail = List.of(PositionFactory.create(ledger.getLastConfirmedEntry().getLedgerId(), 4),
+            ledger.getLastConfirmedEntry());
+        cursor.delete(tail);
+        Position six = Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(6)).get();
+        assertThat(six).isEqualTo(storage == Storage.STOCK ? PositionFactory.create(six.getLedgerId(), 0)
+            : ledger.getLastConfirmedEntry());
+    }
+
+    /** Case 18: with an empty tail after a reopen one pass finds exactly the expired prefix. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void oneSearchFindsAllOfTheExpiredPrefix_case_018(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        ManagedLedger ledger = world.open(name);
+        Reading.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 100);
+        ledger.close();
+        ledger = world.open(name);
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        for (int expired : new int[] {-1, 0, 1, 49, 98, 99}) {
+            assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(expired)).get())
+                .isEqualTo(expired < 0 ? null : positions.get(expired));
+        }
+    }
+
+    /** The predicate owns the entry it is given. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void thePredicateOwnsTheEntry(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        Ledgers.addMany(ledger, 7);
+        AtomicInteger references = new AtomicInteger(1);
+        Reading.find(cursor, SearchActiveEntries, entry -> {
+            references.set(Math.max(references.get(), ((ReferenceCounted) entry).refCnt()));
+            return Reading.numberAtMost(3).test(entry);
+        }).get();
+        assertThat(references.get()).isEqualTo(1);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSearchThatCannotReadFailsOnceAndSaysWhere(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        PayloadHook hook = new PayloadHook(storage);
+        ManagedLedgerConfig config = world.config();
+        config.setManagedLedgerInterceptor(hook);
+        String name = world.freshName();
+        ManagedLedger ledger = world.open(name, config);
+        Reading.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 3);
+        ledger.close();
+        ManagedCursor cursor = Reading.earliest(world.open(name, config), "sub");
+        hook.failReadsOf("e0");
+        Answer<Position> answer = Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(1));
+        answer.failure();
+        assertThat(answer.failedAt()).isEqualTo(positions.get(0));
+        assertThat(answer.calls()).isEqualTo(1);
+        hook.onRead(text -> { });
+        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(1)).get())
+            .as("the next search").isEqualTo(positions.get(1));
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aPredicateThatThrowsFailsTheSearch(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        Ledgers.addMany(ledger, 3);
+        Answer<Position> answer = Reading.find(cursor, SearchActiveEntries, entry -> {
+            entry.release();
+            throw new IllegalStateException("of the predicate");
+        });
+        if (storage == Storage.STOCK) {
+            assertThat(answer.calls()).as("stock forgets the search; from its cache it runs in the caller").isZero();
+            return;
+        }
+        assertThat(answer.failure()).hasStackTraceContaining("of the predicate");
+        assertThat(answer.calls()).isEqualTo(1);
+    }
+}
