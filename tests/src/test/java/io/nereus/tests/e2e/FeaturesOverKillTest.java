@@ -42,9 +42,11 @@ import org.testng.annotations.Test;
 public class FeaturesOverKillTest {
 
     private static final int STREAMED = 2_000;
+    private static final int ACKNOWLEDGED = 300;
     private static final String SECRET = "this text must not be on the disk";
 
     private Path plugins;
+    private boolean intercepts;
     private TestBroker broker;
     private long deliverAt;
     private byte[] chunked;
@@ -57,6 +59,7 @@ public class FeaturesOverKillTest {
     public void prepareKillAndRestart() throws Exception {
         plugins = Files.createTempDirectory("nereus-plugins-");
         Plugins packed = new Plugins(plugins);
+        intercepts = packed.intercepts();
         broker = TestBroker.prepare(packed.installed());
         Map<String, String> settings = new HashMap<>(packed.settings());
         settings.putAll(Map.of("brokerDeduplicationEntriesInterval", "5", "delayedDeliveryTickTimeMillis", "100",
@@ -103,7 +106,7 @@ public class FeaturesOverKillTest {
             sends.forEach(id -> indexed.add(id.join()));
         }
         try (Consumer<String> consumer = Topics.consumer(broker.client(), Topics.name("indexed"), "s").subscribe()) {
-            consumer.acknowledge(Topics.receive(consumer, 3).get(2));
+            consumer.acknowledge(Topics.receive(consumer, 20).get(2));
         }
     }
 
@@ -183,19 +186,23 @@ public class FeaturesOverKillTest {
                 .batchingMaxMessages(10).sendTimeout(0, TimeUnit.SECONDS).maxPendingMessages(STREAMED).create();
     }
 
-    /** Sends with numbers and kills the broker while they are on their way. */
+    /** Sends with numbers; the receipt of one of the first kills the broker while the others are on their way. */
     private void streamUntilKilled() throws Exception {
         broker.admin().namespaces().createNamespace("public/dedup");
         broker.admin().namespaces().setDeduplicationStatus("public/dedup", true);
         broker.admin().namespaces().setRetention("public/dedup", new RetentionPolicies(-1, -1));
         Producer<String> producer = numbered();
-        CompletableFuture<?> some = null;
+        CompletableFuture<Void> killed = new CompletableFuture<>();
         for (int i = 0; i < STREAMED; i++) {
             CompletableFuture<MessageId> sent = producer.newMessage().sequenceId(i).value("m" + i).sendAsync();
-            some = i == 300 ? sent : some;
+            if (i == ACKNOWLEDGED) {
+                sent.thenRun(() -> {
+                    broker.process().kill();
+                    killed.complete(null);
+                });
+            }
         }
-        some.get(30, TimeUnit.SECONDS);
-        broker.process().kill();
+        killed.get(30, TimeUnit.SECONDS);
     }
 
     private long backlog(String topic, String subscription) throws Exception {
@@ -205,7 +212,7 @@ public class FeaturesOverKillTest {
     @Test
     public void streamSentAgainFromItsBeginningIsStoredOnceAndInOrder_case_003() throws Exception {
         try (Producer<String> producer = numbered()) {
-            assertTrue(producer.getLastSequenceId() >= 300, "what was acknowledged is remembered: " + producer.getLastSequenceId());
+            assertTrue(producer.getLastSequenceId() >= ACKNOWLEDGED, "what was acknowledged is remembered: " + producer.getLastSequenceId());
             for (int i = 0; i < STREAMED; i++) {
                 producer.newMessage().sequenceId(i).value("m" + i).sendAsync();
             }
@@ -218,6 +225,7 @@ public class FeaturesOverKillTest {
 
     @Test
     public void delayedMessagesKeepTheirTimes() throws Exception {
+        boolean allStillLate = System.currentTimeMillis() < deliverAt - 3_000;
         try (Consumer<String> consumer = Topics.consumer(broker.client(), Topics.name("delayed"), "s")
                 .subscriptionType(SubscriptionType.Shared).subscribe()) {
             List<String> values = new ArrayList<>();
@@ -225,11 +233,13 @@ public class FeaturesOverKillTest {
                 Message<String> message = consumer.receive(60, TimeUnit.SECONDS);
                 values.add(message.getValue());
                 long now = System.currentTimeMillis();
-                assertTrue(i == 0 || now >= deliverAt - (4 - i) * 300 - 100, message.getValue() + " came " + (deliverAt - now) + " ms early");
+                assertTrue(message.getValue().equals("now") || now >= deliverAt - 600 - 100, message.getValue() + " came early");
                 consumer.acknowledge(message);
             }
             assertEquals(new HashSet<>(values), new HashSet<>(List.of("now", "late0", "late1", "late2")));
-            assertEquals(values.get(0), "now");
+            if (allStillLate) {                         // else a slow start has made all of them due
+                assertEquals(values, List.of("now", "late2", "late1", "late0"));
+            }
         }
     }
 
@@ -316,6 +326,10 @@ public class FeaturesOverKillTest {
 
     @Test
     public void brokerInterceptorMeetsEveryMessageUnderItsId() {
+        if (!intercepts) {
+            assertFalse(logBefore.contains("intercepted "), "no interceptor is configured");
+            return;
+        }
         for (MessageId id : indexed.subList(0, 20)) {
             String place = ((MessageIdAdv) id).getLedgerId() + ":" + ((MessageIdAdv) id).getEntryId();
             Evidence.assertLine(logBefore, "intercepted produced " + Topics.name("indexed") + " " + place);

@@ -8,6 +8,7 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -17,6 +18,7 @@ final class Plugins {
 
     private static final String INTERCEPTOR = "recording";
 
+    private final Installation built = Installation.built();
     private final Path jar;
     private final Path interceptors;
 
@@ -34,16 +36,24 @@ final class Plugins {
     }
 
     /** The broker with the jar beside its own. */
-    Installation installed() throws IOException {
-        Installation built = Installation.built();
-        return new Installation(built.brokerClassPath() + ":" + jar, built.jar());
+    Installation installed() {
+        return new Installation(built.java(), built.brokerClassPath() + ":" + jar, built.jar());
     }
 
-    /** Lines of broker.conf that use everything. */
+    /** Whether {@link #settings} name the interceptor: from Pulsar 5 on it would need jakarta.servlet to be compiled. */
+    boolean intercepts() {
+        return built.brokerClassPath().contains("pulsar-broker-4.");
+    }
+
+    /** Lines of broker.conf that use what is packed. */
     Map<String, String> settings() {
-        return Map.of("brokerEntryPayloadProcessors", MaskingPayloadProcessor.class.getName(),
-                "brokerInterceptors", INTERCEPTOR, "brokerInterceptorsDirectory", interceptors.toString(),
-                "narExtractionDirectory", interceptors.getParent().toString());
+        Map<String, String> lines = new HashMap<>();
+        lines.put("brokerEntryPayloadProcessors", MaskingPayloadProcessor.class.getName());
+        if (intercepts()) {
+            lines.putAll(Map.of("brokerInterceptors", INTERCEPTOR, "brokerInterceptorsDirectory", interceptors.toString(),
+                    "narExtractionDirectory", interceptors.getParent().toString()));
+        }
+        return lines;
     }
 
     /** A zip of {@code texts} by path, and of {@code type} with the classes inside it. */
