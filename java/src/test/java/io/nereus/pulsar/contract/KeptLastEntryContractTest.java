@@ -26,7 +26,7 @@ import org.testng.annotations.Test;
 public class KeptLastEntryContractTest extends ContractTest {
 
     private static ManagedLedger emptied(World world, List<Position> added) throws Exception {
-        ManagedLedger ledger = world.open(world.freshName());
+        ManagedLedger ledger = world.open(world.freshName(), world.config().setMaxEntriesPerLedger(5));
         ledger.openCursor("c");
         added.addAll(addMany(ledger, 5));
         await(ledger.asyncTruncate());

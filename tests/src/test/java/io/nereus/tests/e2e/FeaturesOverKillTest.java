@@ -183,7 +183,7 @@ public class FeaturesOverKillTest {
 
     private Producer<String> numbered() throws PulsarClientException {
         return broker.client().newProducer(Schema.STRING).topic("persistent://public/dedup/t").producerName("p")
-                .batchingMaxMessages(10).sendTimeout(0, TimeUnit.SECONDS).maxPendingMessages(STREAMED).create();
+                .enableBatching(false).sendTimeout(0, TimeUnit.SECONDS).maxPendingMessages(STREAMED).create();
     }
 
     /** Sends with numbers; the receipt of one of the first kills the broker while the others are on their way. */
