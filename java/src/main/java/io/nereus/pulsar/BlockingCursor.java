@@ -26,11 +26,21 @@ import org.apache.bookkeeper.mledger.util.ManagedLedgerUtils;
  * The half of Pulsar's cursor interface that only says the other half in another way: each blocking call is its
  * asynchronous call and a wait, each short form is the long form with defaults.
  *
- * <p>Owns no state. A blocking call must not be made on the ledger's executor: the answer it waits for comes there.
+ * <p>Owns no state. A blocking call that is made on the ledger's executor is refused at once, because the answer it waits
+ * for would come there; what was asked for is carried out all the same.
  */
 abstract class BlockingCursor implements ManagedCursor {
 
     static final long NO_MAX_SIZE_LIMIT = ManagedLedgerUtils.NO_MAX_SIZE_LIMIT;
+
+    /** Whether the caller is on the thread on which this cursor calls back. */
+    abstract boolean isOnExecutor();
+
+    private void waitFor(CompletableFuture<Void> done, String what) throws InterruptedException, ManagedLedgerException {
+        String named = what + " cursor " + getName();
+        Waiting.checkCanWait(done, named, isOnExecutor());
+        Waiting.forResult(done, named);
+    }
 
     // ---- reads
 
@@ -148,7 +158,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "mark-delete of cursor " + getName());
+        waitFor(done, "mark-delete of");
     }
 
     @Override
@@ -180,7 +190,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "acknowledging on cursor " + getName());
+        waitFor(done, "acknowledging on");
     }
 
     @Override
@@ -197,7 +207,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "clearing the backlog of cursor " + getName());
+        waitFor(done, "clearing the backlog of");
     }
 
     @Override
@@ -215,7 +225,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "skipping entries of cursor " + getName());
+        waitFor(done, "skipping entries of");
     }
 
     // ---- positions
@@ -270,7 +280,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         });
-        Waiting.forResult(done, "resetting cursor " + getName());
+        waitFor(done, "resetting");
     }
 
     @Override
@@ -284,18 +294,19 @@ abstract class BlockingCursor implements ManagedCursor {
     public void close() throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Void> done = new CompletableFuture<>();
         asyncClose(Callbacks.closed(done), null);
-        Waiting.forResult(done, "closing cursor " + getName());
+        waitFor(done, "closing");
     }
 
-    private static final class Read implements ReadEntriesCallback {
+    private final class Read implements ReadEntriesCallback {
 
         private final CompletableFuture<List<Entry>> future = new CompletableFuture<>();
 
         List<Entry> await() throws InterruptedException, ManagedLedgerException {
             try {
+                Waiting.checkCanWait(future, "a read of cursor " + getName(), isOnExecutor());
                 return Waiting.forOutcome(future);
             } finally {
-                future.cancel(false); // changes nothing unless the caller was interrupted
+                future.cancel(false); // changes nothing unless the caller does not wait for it
             }
         }
 

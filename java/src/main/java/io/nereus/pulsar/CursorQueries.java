@@ -31,6 +31,11 @@ abstract class CursorQueries extends BlockingCursor {
     }
 
     @Override
+    boolean isOnExecutor() {
+        return ledger.isOnExecutor();
+    }
+
+    @Override
     public ManagedLedger getManagedLedger() {
         return ledger;
     }

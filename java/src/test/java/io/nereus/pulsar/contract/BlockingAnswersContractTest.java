@@ -3,9 +3,13 @@ package io.nereus.pulsar.contract;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.netty.buffer.ByteBuf;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import org.apache.bookkeeper.mledger.AsyncCallbacks.AddEntryCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
@@ -48,5 +52,36 @@ public class BlockingAnswersContractTest extends ContractTest {
             }
         }, null);
         assertThat(left).succeedsWithin(PROMPT).isEqualTo(3L);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aBlockingCallOfACursorInTheCallbackOfAnAppendEnds_case_075(Storage storage) throws Exception {
+        World world = world(storage);
+        ManagedLedger ledger = world.open(world.freshName());
+        ManagedCursor cursor = ledger.openCursor("c");
+        CompletableFuture<Position> acked = new CompletableFuture<>();
+        ledger.asyncAddEntry("x".getBytes(StandardCharsets.UTF_8), new AddEntryCallback() {
+            @Override
+            public void addComplete(Position position, ByteBuf data, Object ctx) {
+                try {
+                    cursor.markDelete(position);
+                    acked.complete(position);
+                } catch (Exception e) {
+                    acked.completeExceptionally(e);
+                }
+            }
+
+            @Override
+            public void addFailed(ManagedLedgerException exception, Object ctx) {
+                acked.completeExceptionally(exception);
+            }
+        }, null);
+        if (storage == Storage.STOCK) {
+            assertThat(acked).succeedsWithin(PROMPT);
+        } else { // its answer comes on the thread of the append's callback: refused, and carried out
+            assertThat(acked).failsWithin(PROMPT).withThrowableOfType(ExecutionException.class).havingCause()
+                .isInstanceOf(ManagedLedgerException.class).withMessageContaining("callback");
+        }
+        Ledgers.await("the entry is acknowledged", () -> cursor.getNumberOfEntriesInBacklog(true) == 0);
     }
 }
