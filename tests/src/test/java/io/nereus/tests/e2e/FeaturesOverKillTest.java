@@ -212,7 +212,8 @@ public class FeaturesOverKillTest {
     @Test
     public void streamSentAgainFromItsBeginningIsStoredOnceAndInOrder_case_003() throws Exception {
         try (Producer<String> producer = numbered()) {
-            assertTrue(producer.getLastSequenceId() >= ACKNOWLEDGED, "what was acknowledged is remembered: " + producer.getLastSequenceId());
+            long remembered = producer.getLastSequenceId();
+            assertTrue(remembered >= ACKNOWLEDGED, "what was acknowledged is remembered: " + remembered);
             for (int i = 0; i < STREAMED; i++) {
                 producer.newMessage().sequenceId(i).value("m" + i).sendAsync();
             }
@@ -292,7 +293,8 @@ public class FeaturesOverKillTest {
         // Before Pulsar 4.1 a broker has no search by index; later ones find the entry that holds it.
         if (!broker.admin().brokers().getVersion().startsWith("4.0.")) {
             for (int index : new int[] {0, 7, 13, 19, 21}) {
-                String found = broker.process().get("/admin/v2/persistent/public/default/indexed/getMessageIdByIndex?index=" + index).body();
+                String found = broker.process()
+                        .get("/admin/v2/persistent/public/default/indexed/getMessageIdByIndex?index=" + index).body();
                 MessageIdAdv id = (MessageIdAdv) indexed.get(index);
                 assertTrue(found.contains("\"ledgerId\":" + id.getLedgerId()) && found.contains("\"entryId\":" + id.getEntryId()),
                         "index " + index + ": " + found + " is not " + id);
@@ -336,7 +338,8 @@ public class FeaturesOverKillTest {
             Evidence.assertLine(logBefore, "intercepted dispatched " + Topics.name("indexed") + " " + place);
         }
         MessageIdAdv acked = (MessageIdAdv) indexed.get(2);
-        Evidence.assertLine(logBefore, "intercepted acked " + Topics.name("indexed") + " " + acked.getLedgerId() + ":" + acked.getEntryId());
+        Evidence.assertLine(logBefore,
+                "intercepted acked " + Topics.name("indexed") + " " + acked.getLedgerId() + ":" + acked.getEntryId());
     }
 
     @Test

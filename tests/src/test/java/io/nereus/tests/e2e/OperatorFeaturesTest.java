@@ -348,7 +348,8 @@ public class OperatorFeaturesTest {
             ids.addAll(Topics.send(broker.client(), topic, "m" + i + "-", 1));
         }
         for (int i = 0; i < 12; i++) {
-            assertEquals(broker.admin().topics().getMessageIdByTimestamp(topic, before.get(i)).toString(), ids.get(i).toString(), "time " + i);
+            MessageId found = broker.admin().topics().getMessageIdByTimestamp(topic, before.get(i));
+            assertEquals(found.toString(), ids.get(i).toString(), "time " + i);
         }
         assertEquals(broker.admin().topics().getMessageIdByTimestamp(topic, 1).toString(), ids.get(0).toString());
         for (int i : List.of(1, 5, 6, 12)) {

@@ -132,7 +132,8 @@ public class TwoClustersTest {
                 assertTrue(ofOrigin.stream().allMatch(m -> m.isReplicated() != origin.equals(own)), "where " + origin + " came from");
             }
         }
-        soon("nothing is left to replicate", () -> replicationBacklog(west, topic, "east") == 0 && replicationBacklog(east, topic, "west") == 0);
+        soon("nothing is left to replicate",
+                () -> replicationBacklog(west, topic, "east") == 0 && replicationBacklog(east, topic, "west") == 0);
     }
 
     @Test
@@ -149,7 +150,8 @@ public class TwoClustersTest {
     @Test
     public void schemaComesAlong() throws Exception {
         String topic = topic("with-schema");
-        try (Producer<BrokerTest.Measured> producer = west.client().newProducer(Schema.AVRO(BrokerTest.Measured.class)).topic(topic).create()) {
+        try (Producer<BrokerTest.Measured> producer = west.client().newProducer(Schema.AVRO(BrokerTest.Measured.class))
+                .topic(topic).create()) {
             BrokerTest.Measured measured = new BrokerTest.Measured();
             measured.value = 42;
             producer.send(measured);
