@@ -31,13 +31,13 @@ abstract class CursorQueries extends BlockingCursor {
     }
 
     @Override
-    boolean isOnExecutor() {
-        return ledger.isOnExecutor();
+    public ManagedLedger getManagedLedger() {
+        return ledger;
     }
 
     @Override
-    public ManagedLedger getManagedLedger() {
-        return ledger;
+    boolean isOnExecutor() {
+        return ledger.isOnExecutor();
     }
 
     /** Whether batches may be acknowledged message by message, by the ledger's present configuration. */

@@ -26,6 +26,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
@@ -51,6 +52,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.bookkeeper.mledger.ScanOutcome;
 import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
 import org.apache.pulsar.common.policies.data.ManagedLedgerInternalStats;
+import org.apache.pulsar.common.util.Runnables;
 
 /**
  * One durable subscription on one topic as Pulsar sees it: translates positions and callbacks into operations of
@@ -687,6 +689,14 @@ class NereusManagedCursor extends CursorQueries {
     public void asyncClose(CloseCallback callback, Object ctx) {
         setInactive();
         lifecycle.close(callback, ctx);
+    }
+
+    /**
+     * Runs {@code callback} on the ledger's executor, not before {@code delay} has passed. What it throws is logged. Asked by
+     * Pulsar's replicator from 4.0.14, 4.2.5 and 5.0 on.
+     */
+    public void scheduleReadCallback(Runnable callback, long delay, TimeUnit unit) {
+        ledger.scheduler().schedule(Runnables.catchingAndLoggingThrowables(callback), delay, unit);
     }
 
     private CursorAlreadyClosedException closedException() {
