@@ -28,7 +28,6 @@ final class EngineMetrics extends Collector implements Collector.Describable {
     private static final Logger log = LoggerFactory.getLogger(EngineMetrics.class);
 
     private static final long WAIT_SECONDS = 2;
-    private static final double MILLIS = 1000;
 
     /** The one collector; its lock guards {@link #sources}. */
     private static final EngineMetrics SHARED = new EngineMetrics();
@@ -75,7 +74,7 @@ final class EngineMetrics extends Collector implements Collector.Describable {
         }
         Page page = new Page();
         for (Source source : now) {
-            EngineState state = state(source);
+            EngineState state = state(source.engine(), source.directory());
             if (state != null) {
                 page.add(state, now.size() > 1 ? source.directory() : null);
             }
@@ -83,13 +82,14 @@ final class EngineMetrics extends Collector implements Collector.Describable {
         return page.families();
     }
 
-    private static EngineState state(Source source) {
+    /** How the engine is; null, with a line in the log, if it does not say so in time. */
+    static EngineState state(NativeEngine engine, String directory) {
         try {
-            return source.engine().state(ForkJoinPool.commonPool()).get(WAIT_SECONDS, TimeUnit.SECONDS);
+            return engine.state(ForkJoinPool.commonPool()).get(WAIT_SECONDS, TimeUnit.SECONDS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (ExecutionException | TimeoutException e) {
-            log.warn("The engine of {} does not say how it is: {}", source.directory(), e.toString());
+            log.warn("The engine of {} does not say how it is: {}", directory, e.toString());
         }
         return null;
     }
@@ -111,30 +111,14 @@ final class EngineMetrics extends Collector implements Collector.Describable {
 
         void add(EngineState state, String directory) {
             this.directory = directory;
-            gauge("nereus_journal_poisoned", "1 when nothing is acknowledged any more", state.poison().isEmpty() ? 0 : 1);
-            gauge("nereus_journal_segments", "Segment files of the journal", state.segments());
-            gauge("nereus_journal_bytes", "Bytes of the segment files", state.bytes());
-            gauge("nereus_journal_free_segments", "Dead segment files that wait to be used again", state.freeSegments());
-            gauge("nereus_journal_free_bytes", "Bytes of the dead segment files", state.freeBytes());
-            gauge("nereus_journal_oldest_segment", "Number of the oldest segment", state.oldest().segment());
+            for (EngineFigures.Figure figure : EngineFigures.ALL) {
+                put(figure, figure.value().applyAsDouble(state));
+            }
             // "ledger" is not a label: operators think in topics.
             boolean topic = state.oldest().holder() == EngineState.Holder.LEDGER;
             gauge("nereus_journal_oldest_segment_pinned", "1 with what keeps the oldest segment", 1,
                 "by", state.oldest().holder().name().toLowerCase(Locale.ROOT),
                 "topic", topic ? topic(state.oldest().ledger()) : "");
-            EngineState.Checkpoints checkpoints = state.checkpoints();
-            gauge("nereus_journal_checkpoint_age_seconds", "Since the last checkpoint", checkpoints.ageMillis() / MILLIS);
-            gauge("nereus_journal_replay_bytes", "Bytes that a start would replay now", checkpoints.replayBytes());
-            counter("nereus_journal_checkpoints", "Checkpoints completed", checkpoints.completed());
-            counter("nereus_journal_failed_checkpoints", "Checkpoints that failed", checkpoints.failed());
-            EngineState.Work work = state.work();
-            counter("nereus_journal_frames", "Frames written and synced", work.frames());
-            counter("nereus_journal_syncs", "Syncs of the journal", work.syncs());
-            counter("nereus_journal_written_bytes", "Bytes of the frames", work.bytes());
-            counter("nereus_journal_removed_segments", "Segments that nothing needed any more", work.removedSegments());
-            counter("nereus_journal_kept_segments", "Dead segments kept to be used again", work.keptSegments());
-            gauge("nereus_journal_replayed_frames", "Frames replayed by the last start", work.replayedFrames());
-            gauge("nereus_journal_recovery_seconds", "How long the last start replayed", work.recoveryMillis() / MILLIS);
             for (EngineState.Account account : state.memory()) {
                 gauge("nereus_memory_bytes", "Native memory in use", account.used(), "account", account.name());
                 gauge("nereus_memory_limit_bytes", "Native memory allowed", account.limit(), "account", account.name());
@@ -149,8 +133,12 @@ final class EngineMetrics extends Collector implements Collector.Describable {
             put(name, Type.GAUGE, name, help, value, labels);
         }
 
-        private void counter(String name, String help, double value, String... labels) {
-            put(name, Type.COUNTER, name + "_total", help, value, labels);
+        private void put(EngineFigures.Figure figure, double value) {
+            switch (figure.kind()) {
+                case GAUGE -> gauge(figure.page(), figure.help(), value);
+                case COUNTER ->
+                    put(figure.page(), Type.COUNTER, figure.page() + "_total", figure.help(), value);
+            }
         }
 
         private void put(String name, Type type, String sample, String help, double value, String... labels) {

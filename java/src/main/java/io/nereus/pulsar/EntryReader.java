@@ -54,9 +54,11 @@ final class EntryReader {
      * @param upTo       exclusive bound of the offsets
      */
     void read(long start, int maxEntries, long maxBytes, long upTo, CursorLedger.EntriesResult result) {
+        long startNanos = System.nanoTime();
         stream.read(start, maxEntries, maxBytes, upTo, new NativeStream.ReadCallback() {
             @Override
             public void entries(ReadBatch batch) {
+                stats.readAnswered(System.nanoTime() - startNanos);
                 List<Entry> entries;
                 try {
                     entries = toEntries(batch);

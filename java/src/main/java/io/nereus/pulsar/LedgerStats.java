@@ -19,6 +19,7 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
     private final String ledgerName;
     private final LongSupplier storedBytes;
     private final LongSupplier backlogEntries;
+    private final Durations durations;
     private final Rate added = new Rate();
     private final StatsBuckets entrySizes = new StatsBuckets(ENTRY_SIZE_BUCKETS_BYTES);
     /** Microseconds. An append is handed on without a queue, so that Pulsar's two latencies are one. */
@@ -27,12 +28,14 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
     /**
      * @param storedBytes    live bytes of the ledger
      * @param backlogEntries unacknowledged entries, summed over all cursors
+     * @param durations      hears of every append and read, too
      */
-    LedgerStats(String ledgerName, LongSupplier storedBytes, LongSupplier backlogEntries) {
+    LedgerStats(String ledgerName, LongSupplier storedBytes, LongSupplier backlogEntries, Durations durations) {
         super(null);
         this.ledgerName = ledgerName;
         this.storedBytes = storedBytes;
         this.backlogEntries = backlogEntries;
+        this.durations = durations;
     }
 
     /**
@@ -44,6 +47,12 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
     void addCompleted(int bytes, long latencyNanos) {
         addAddEntrySample(bytes);
         addAddEntryLatencySample(latencyNanos, TimeUnit.NANOSECONDS);
+        durations.appended(latencyNanos);
+    }
+
+    /** A read was answered; {@code nanos} from its call of the native side until now. */
+    void readAnswered(long nanos) {
+        durations.read(nanos);
     }
 
     @Override

@@ -28,6 +28,7 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.TerminateCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.UpdatePropertiesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedLedgerAttributes;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerMXBean;
@@ -78,6 +79,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     /** What opens this ledger, with everything that was read for it; null from then on. */
     private LedgerOpening opening;
     private volatile ManagedLedgerConfig config;
+    private volatile ManagedLedgerAttributes attributes;
     /** The one thread of the executor, known before anybody else sees the ledger. */
     private volatile Thread executorThread;
 
@@ -103,7 +105,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.interceptor = config.getManagedLedgerInterceptor();
         this.lifecycle = new LedgerLifecycle(name, source == null && opened.state().terminated());
         this.cursors = new LedgerCursors(this);
-        this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries);
+        this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries,
+            factory.durations());
         this.pendingAdds = source == null ? new PendingAdds(name, stream, lifecycle, stats, executor, interceptor,
             factory.maxEntryBytes(), this) : new ShadowAdds(this, source, extent, lifecycle, stats, interceptor);
         this.reader = new EntryReader(name, entries(), extent.projection(), stats, interceptor);
@@ -470,6 +473,17 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public ManagedLedgerMXBean getStats() {
         return stats;
+    }
+
+    /** Made once: every collection of metrics asks for it. */
+    @Override
+    public ManagedLedgerAttributes getManagedLedgerAttributes() {
+        ManagedLedgerAttributes known = attributes;
+        if (known == null) {
+            known = new ManagedLedgerAttributes(this);
+            attributes = known;
+        }
+        return known;
     }
 
     @Override

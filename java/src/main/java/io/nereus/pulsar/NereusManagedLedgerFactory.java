@@ -50,6 +50,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final NativeEngine engine;
     private final ManagedLedgerFactoryConfig config;
     private final int maxEntryBytes;
+    private final Durations durations;
     private final OrderedScheduler scheduler;
     private final ScheduledFuture<?> statsTask;
     private final NoEntryCacheManager entryCacheManager;
@@ -65,12 +66,14 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
      * @param engine         opened by the caller, who releases it after {@link #shutdown()}
      * @param maxEntryBytes  larger entries are refused
      * @param ackFlushMillis longest time from one pass over the dirty cursors to the next
+     * @param durations      hears of every append and read of every ledger
      */
     NereusManagedLedgerFactory(NativeEngine engine, ManagedLedgerFactoryConfig config, int maxEntryBytes,
-                               long ackFlushMillis) {
+                               long ackFlushMillis, Durations durations) {
         this.engine = engine;
         this.config = config;
         this.maxEntryBytes = maxEntryBytes;
+        this.durations = durations;
         this.scheduler = OrderedScheduler.newSchedulerBuilder()
             .numThreads(config.getNumManagedLedgerSchedulerThreads())
             .traceTaskExecution(config.isTraceTaskExecution())
@@ -86,6 +89,10 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         this.catalog = new LedgerCatalog(engine, this::threadOf);
         this.statsTask = scheduler.scheduleWithFixedDelay(this::refreshStats, config.getStatsPeriodSeconds(),
             config.getStatsPeriodSeconds(), TimeUnit.SECONDS);
+    }
+
+    Durations durations() {
+        return durations;
     }
 
     int maxEntryBytes() {

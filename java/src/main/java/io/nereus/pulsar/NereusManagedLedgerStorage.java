@@ -48,7 +48,8 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
     private static final long MEGABYTE = 1024 * 1024;
 
     /** What {@link #initialize} made and {@link #close()} gives back. */
-    private record Running(NativeEngine engine, NereusManagedLedgerFactory factory, NereusStorageClass storageClass) {
+    private record Running(NativeEngine engine, NereusManagedLedgerFactory factory, NereusStorageClass storageClass,
+                           Telemetry telemetry, LedgerTelemetry ledgerTelemetry) {
     }
 
     private final AtomicReference<Running> running = new AtomicReference<>();
@@ -63,9 +64,11 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         EngineSettings settings = engineSettings(conf, configuration, maxEntryBytes,
             DataDirectory.resolve(configuration.dataDirectory(), metadataStore));
         NativeEngine engine = open(settings, metadataStore);
-        NereusManagedLedgerFactory factory =
-            new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes, configuration.ackFlushMillis());
-        running.set(new Running(engine, factory, new NereusStorageClass(factory)));
+        Telemetry telemetry = new Telemetry(openTelemetry, engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
+        NereusManagedLedgerFactory factory = new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes,
+            configuration.ackFlushMillis(), telemetry);
+        running.set(new Running(engine, factory, new NereusStorageClass(factory), telemetry,
+            new LedgerTelemetry(openTelemetry, factory::getManagedLedgers)));
         BrokerSettings.replaceStockDefaults(conf);
         showMetrics(engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
         log.info("Nereus stores topics in {}", settings.values().get(EngineSettings.DATA_DIRECTORY));
@@ -163,6 +166,8 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
             return;
         }
         hideMetrics(ended.engine());
+        ended.telemetry().close();
+        ended.ledgerTelemetry().close();
         try {
             ended.factory().shutdown();
         } catch (InterruptedException e) {

@@ -44,7 +44,7 @@ final class NereusReadOnlyManagedLedger implements ReadOnlyManagedLedger, Cursor
         this.navigator = new PositionNavigator(projection, this::trimOffset, this::committedEnd);
         NativeStream stream = openedLedger.stream();
         this.reader = new EntryReader(name, stream, projection,
-            new LedgerStats(name, () -> opened.state().bytes(), () -> 0), config.getManagedLedgerInterceptor());
+            new LedgerStats(name, () -> opened.state().bytes(), () -> 0, Durations.UNHEARD), config.getManagedLedgerInterceptor());
         this.handle = CLEANER.register(this, stream::close);
     }
 

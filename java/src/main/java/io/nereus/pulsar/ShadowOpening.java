@@ -52,7 +52,7 @@ final class ShadowOpening {
 
     /** Opens; completes on the thread given. {@code properties} are those of a new shadow. */
     CompletableFuture<Opened> open(String sourceName, boolean createIfMissing, Map<String, String> properties) {
-        return engine.openReadOnly(sourceName, thread).handle((found, failure) -> failure == null
+        return openSource(sourceName).handle((found, failure) -> failure == null
             ? CompletableFuture.completedFuture(new ShadowSource(sourceName, found.stream(), found.description()))
             : CompletableFuture.<ShadowSource>failedFuture(sourceFailure(sourceName, failure)))
             .thenCompose(found -> found)
@@ -63,6 +63,15 @@ final class ShadowOpening {
                 source.close();
                 return CompletableFuture.<Opened>failedFuture(failure);
             }).thenCompose(outcome -> outcome));
+    }
+
+    /** A source that an admin has created and no broker has opened yet, as a new partition, exists: it is made now. */
+    private CompletableFuture<OpenedLedger> openSource(String sourceName) {
+        return engine.openReadOnly(sourceName, thread).exceptionallyCompose(failure ->
+            NativeErrors.codeOf(failure) != NativeErrors.NOT_FOUND ? CompletableFuture.failedFuture(failure)
+                : engine.openLedger(sourceName, false, Map.of(), thread)
+                    .thenCompose(made -> made.stream().close())
+                    .thenCompose(ignored -> engine.openReadOnly(sourceName, thread)));
     }
 
     private ManagedLedgerException sourceFailure(String sourceName, Throwable failure) {

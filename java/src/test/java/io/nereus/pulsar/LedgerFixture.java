@@ -61,7 +61,8 @@ public final class LedgerFixture implements AutoCloseable {
         ManagedLedgerFactoryConfig config = new ManagedLedgerFactoryConfig();
         config.setNumManagedLedgerSchedulerThreads(2);
         config.setStatsPeriodSeconds(1);
-        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);
+        factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS,
+            Durations.UNHEARD);
     }
 
     private void shut() throws Exception {
@@ -105,11 +106,17 @@ public final class LedgerFixture implements AutoCloseable {
 
     /** Another factory over the same engine, as a second broker in this JVM would have; the caller shuts it down. */
     NereusManagedLedgerFactory secondFactory() {
-        return new NereusManagedLedgerFactory(engine, factory.getConfig(), MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS);
+        return new NereusManagedLedgerFactory(engine, factory.getConfig(), MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS,
+            Durations.UNHEARD);
     }
 
     NereusManagedLedgerFactory factory() {
         return factory;
+    }
+
+    /** The engine below the factory. */
+    NativeEngine engine() {
+        return engine;
     }
 
     /** The metadata store in which binding and registry nodes lie. */

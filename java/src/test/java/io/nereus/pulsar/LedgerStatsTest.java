@@ -9,7 +9,7 @@ import org.testng.annotations.Test;
 
 public class LedgerStatsTest {
 
-    private final LedgerStats stats = new LedgerStats("t", () -> 7, () -> 3);
+    private final LedgerStats stats = new LedgerStats("t", () -> 7, () -> 3, Durations.UNHEARD);
 
     @Test
     public void everyMemberAnswersWithoutStocksLedger() throws Exception {
@@ -22,7 +22,7 @@ public class LedgerStatsTest {
 
     @Test
     public void failuresAreCounted() {
-        LedgerStats failing = new LedgerStats("t", () -> 0, () -> 0);
+        LedgerStats failing = new LedgerStats("t", () -> 0, () -> 0, Durations.UNHEARD);
         failing.recordReadEntriesError();
         failing.recordReadEntriesError();
         failing.recordAddEntryError();
@@ -35,7 +35,7 @@ public class LedgerStatsTest {
 
     @Test
     public void ratesAreOfThePeriodThatWasRefreshed() {
-        LedgerStats rates = new LedgerStats("t", () -> 0, () -> 0);
+        LedgerStats rates = new LedgerStats("t", () -> 0, () -> 0, Durations.UNHEARD);
         for (int i = 0; i < 10; i++) {
             rates.addCompleted(100, TimeUnit.MILLISECONDS.toNanos(3));
         }

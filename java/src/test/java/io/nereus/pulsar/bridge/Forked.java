@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/** A JVM of its own that runs one scenario of {@link ForkedMain}. */
-final class Forked {
+/** A JVM of its own that runs one scenario of {@link ForkedMain}, or another main class. */
+public final class Forked {
 
     private static final long PATIENCE_SECONDS = 120;
 
@@ -26,7 +26,7 @@ final class Forked {
     private String classPath = System.getProperty("java.class.path");
 
     /** How it ended. Not a record: Gradle 4 cannot scan test classes that are. */
-    static final class Result {
+    public static final class Result {
         private final int exit;
         private final String output;
 
@@ -35,11 +35,13 @@ final class Forked {
             this.output = output;
         }
 
-        int exit() {
+        /** Its exit status. */
+        public int exit() {
             return exit;
         }
 
-        String output() {
+        /** What it wrote to both of its streams. */
+        public String output() {
             return output;
         }
 
@@ -56,7 +58,8 @@ final class Forked {
         }
     }
 
-    Forked option(String option) {
+    /** Adds an option of the JVM. */
+    public Forked option(String option) {
         options.add(option);
         return this;
     }
@@ -78,6 +81,13 @@ final class Forked {
     }
 
     Result run(String scenario, String... arguments) throws Exception {
+        List<String> all = new ArrayList<>(List.of(scenario));
+        all.addAll(List.of(arguments));
+        return runMain(ForkedMain.class, all.toArray(String[]::new));
+    }
+
+    /** Runs {@code main}; fails if the JVM does not end by itself. */
+    public Result runMain(Class<?> main, String... arguments) throws Exception {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.add("-Xmx512m");
@@ -88,7 +98,7 @@ final class Forked {
         command.add("--add-opens=java.base/java.nio=ALL-UNNAMED");
         command.add("--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED");
         command.addAll(options);
-        command.addAll(List.of("-cp", classPath, ForkedMain.class.getName(), scenario));
+        command.addAll(List.of("-cp", classPath, main.getName()));
         command.addAll(List.of(arguments));
         Path output = Files.createTempFile("nereus-forked-", ".txt");
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile());
@@ -101,7 +111,7 @@ final class Forked {
         String text = Files.readString(output, StandardCharsets.UTF_8);
         Files.delete(output);
         Engines.delete(scratch);
-        assertTrue(ended, "the JVM did not end by itself; scenario " + scenario + ", output:\n" + text);
+        assertTrue(ended, "the JVM did not end by itself; " + String.join(" ", command) + ", output:\n" + text);
         return new Result(process.exitValue(), text);
     }
 

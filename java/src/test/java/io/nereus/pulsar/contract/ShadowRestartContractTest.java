@@ -11,6 +11,7 @@ import static io.nereus.pulsar.contract.Storage.STOCK;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -52,6 +53,20 @@ public class ShadowRestartContractTest extends ContractTest {
         acknowledge(earliest(world.open(name, config), "c"), all);
         world.restart();
         assertAcknowledged(world.open(name, config), all);
+    }
+
+    /** Partitions are such topics until somebody uses them. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aSourceThatWasOnlyCreatedByAnAdminIsThere(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String sourceName = world.freshName();
+        await(world.store().direct().put(World.registryNode(sourceName), new byte[0], Optional.of(-1L)));
+        ManagedLedger shadow = world.open(world.freshName(), shadowOf(world, sourceName));
+        ManagedCursor cursor = earliest(shadow, "c");
+        assertThat(cursor.hasMoreEntries()).isFalse();
+        Position first = add(world.open(sourceName), "one");
+        assertThat(tell(shadow, first, "one")).isEqualTo(first);
+        assertThat(texts(cursor.readEntries(1))).containsExactly("one");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
