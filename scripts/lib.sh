@@ -7,6 +7,9 @@
 #   nereus_native_build -p X..  release build of the given crates, with progress while RocksDB compiles
 #   nereus_gradle TASK...       the build tool, quiet, in the repository's root
 #   nereus_jar                  sets NEREUS_JAR to the path of the one jar (built before)
+#   nereus_pulsar [VERSION]     chooses the Pulsar release of the brokers that are started: sets NEREUS_BROKER_CLASSPATH (a file,
+#                               written by nereus_gradle classpaths "${NEREUS_PULSAR_ARGUMENTS[@]}"), NEREUS_PULSAR_ARGUMENTS
+#                               for Gradle and, where the release needs a newer Java than the build, NEREUS_BROKER_JAVA
 #   say TEXT.. / die TEXT..     progress and failure, both on stderr; the summary line of a script goes to stdout
 
 NEREUS_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -129,6 +132,38 @@ nereus_gradle() {
     die "gradle $* failed"
   fi
   rm -f "$log"
+}
+
+# What the jar serves, beside the release that it is compiled against, has a project each below java/.
+nereus_pulsar() {
+  local compiled version others
+  compiled=$(sed -n 's/^pulsarVersion=//p' "$NEREUS_ROOT/gradle.properties")
+  version=${1:-$compiled}
+  NEREUS_BROKER_CLASSPATH=build/classpath/broker.txt NEREUS_PULSAR_ARGUMENTS=()
+  [ "$version" = "$compiled" ] && return 0
+  if [ ! -d "$NEREUS_ROOT/java/pulsar-$version" ]; then
+    others=$(cd "$NEREUS_ROOT/java" && printf ', %s' pulsar-* | sed 's/pulsar-//g')
+    die "the jar is not made for Pulsar $version but for $compiled$others"
+  fi
+  NEREUS_BROKER_CLASSPATH=build/classpath/broker-$version.txt
+  NEREUS_PULSAR_ARGUMENTS=("-PpulsarRun=$version")
+  case $version in
+    4.*) ;;
+    *) nereus_find_broker_java 21 "$version" ;;
+  esac
+}
+nereus_find_broker_java() { # LOWEST PULSAR
+  local java version
+  for java in "${NEREUS_BROKER_JAVA:-}" "${JAVA_HOME:-}/bin/java" java /usr/lib/jvm/*/bin/java; do
+    command -v "$java" >/dev/null || continue
+    version=$("$java" -version 2>&1 | sed -n 's/^[a-z]* version "\([0-9]*\).*/\1/p')
+    if [ "${version:-0}" -ge "$1" ]; then
+      NEREUS_BROKER_JAVA=$(command -v "$java")
+      export NEREUS_BROKER_JAVA
+      return 0
+    fi
+  done
+  die "Pulsar $2 needs a Java of $1 or later to run, beside the 17 that builds; name it: NEREUS_BROKER_JAVA=/path/to/bin/java"
 }
 
 nereus_jar() {

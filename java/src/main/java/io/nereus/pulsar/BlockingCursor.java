@@ -26,16 +26,33 @@ import org.apache.bookkeeper.mledger.util.ManagedLedgerUtils;
  * The half of Pulsar's cursor interface that only says the other half in another way: each blocking call is its
  * asynchronous call and a wait, each short form is the long form with defaults.
  *
- * <p>Owns no state. A blocking call must not be made on the ledger's executor: the answer it waits for comes there.
+ * <p>Owns no state. A blocking call on the ledger's executor, where the answer it waits for would come, is refused.
  */
 abstract class BlockingCursor implements ManagedCursor {
 
     static final long NO_MAX_SIZE_LIMIT = ManagedLedgerUtils.NO_MAX_SIZE_LIMIT;
 
+    /** Whether this is the thread on which callbacks come: whoever blocked here would wait for itself. */
+    abstract boolean isOnExecutor();
+
+    private <T> T result(CompletableFuture<T> future, String what) throws InterruptedException, ManagedLedgerException {
+        Waiting.checkCanWait(future, what, isOnExecutor());
+        return Waiting.forResult(future, what);
+    }
+
+    /** Refuses a read before it begins: entries that nobody takes would be lost to this cursor until it is rewound. */
+    private void checkCanRead() throws ManagedLedgerException {
+        if (isOnExecutor()) {
+            throw new ManagedLedgerException("a blocking read of cursor " + getName() + " was called in a callback of"
+                + " the same ledger and would wait for itself: use the asynchronous call");
+        }
+    }
+
     // ---- reads
 
     @Override
     public List<Entry> readEntries(int numberOfEntriesToRead) throws InterruptedException, ManagedLedgerException {
+        checkCanRead();
         Read read = new Read();
         asyncReadEntries(numberOfEntriesToRead, read, null, PositionFactory.LATEST);
         return read.await();
@@ -62,6 +79,7 @@ abstract class BlockingCursor implements ManagedCursor {
     @Override
     public List<Entry> readEntriesOrWait(int maxEntries, long maxSizeBytes)
             throws InterruptedException, ManagedLedgerException {
+        checkCanRead();
         Read read = new Read();
         asyncReadEntriesOrWait(maxEntries, maxSizeBytes, read, null, PositionFactory.LATEST);
         return read.await();
@@ -88,6 +106,7 @@ abstract class BlockingCursor implements ManagedCursor {
     @Override
     public Entry getNthEntry(int n, IndividualDeletedEntries deletedEntries)
             throws InterruptedException, ManagedLedgerException {
+        checkCanRead();
         CompletableFuture<Entry> found = new CompletableFuture<>();
         asyncGetNthEntry(n, deletedEntries, new ReadEntryCallback() {
             @Override
@@ -112,6 +131,7 @@ abstract class BlockingCursor implements ManagedCursor {
     @Override
     public List<Entry> replayEntries(Set<? extends Position> positions)
             throws InterruptedException, ManagedLedgerException {
+        checkCanRead();
         Read read = new Read();
         Set<? extends Position> acknowledged = asyncReplayEntries(positions, read, null);
         if (!positions.isEmpty() && acknowledged.size() == positions.size()) {
@@ -148,7 +168,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "mark-delete of cursor " + getName());
+        result(done, "mark-delete of cursor " + getName());
     }
 
     @Override
@@ -180,7 +200,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "acknowledging on cursor " + getName());
+        result(done, "acknowledging on cursor " + getName());
     }
 
     @Override
@@ -197,7 +217,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "clearing the backlog of cursor " + getName());
+        result(done, "clearing the backlog of cursor " + getName());
     }
 
     @Override
@@ -215,7 +235,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         }, null);
-        Waiting.forResult(done, "skipping entries of cursor " + getName());
+        result(done, "skipping entries of cursor " + getName());
     }
 
     // ---- positions
@@ -228,6 +248,7 @@ abstract class BlockingCursor implements ManagedCursor {
     @Override
     public Position findNewestMatching(FindPositionConstraint constraint, Predicate<Entry> condition)
             throws InterruptedException, ManagedLedgerException {
+        checkCanRead();
         CompletableFuture<Position> found = new CompletableFuture<>();
         asyncFindNewestMatching(constraint, condition, new FindEntryCallback() {
             @Override
@@ -270,7 +291,7 @@ abstract class BlockingCursor implements ManagedCursor {
                 done.completeExceptionally(exception);
             }
         });
-        Waiting.forResult(done, "resetting cursor " + getName());
+        result(done, "resetting cursor " + getName());
     }
 
     @Override
@@ -284,7 +305,7 @@ abstract class BlockingCursor implements ManagedCursor {
     public void close() throws InterruptedException, ManagedLedgerException {
         CompletableFuture<Void> done = new CompletableFuture<>();
         asyncClose(Callbacks.closed(done), null);
-        Waiting.forResult(done, "closing cursor " + getName());
+        result(done, "closing cursor " + getName());
     }
 
     private static final class Read implements ReadEntriesCallback {

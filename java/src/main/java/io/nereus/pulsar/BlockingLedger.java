@@ -275,7 +275,7 @@ abstract class BlockingLedger implements ManagedLedger {
         return true;
     }
 
-    /** Whether nothing was appended for longer than {@code millis}. */
+    /** Whether the ledger is open and nothing was appended for longer than {@code millis}. */
     abstract boolean idleFor(long millis);
 
     /** Nothing to do: what a cursor persists is a record that is replaced, there is no cursor ledger to roll. */

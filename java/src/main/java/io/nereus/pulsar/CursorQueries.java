@@ -35,6 +35,11 @@ abstract class CursorQueries extends BlockingCursor {
         return ledger;
     }
 
+    @Override
+    boolean isOnExecutor() {
+        return ledger.isOnExecutor();
+    }
+
     /** Whether batches may be acknowledged message by message, by the ledger's present configuration. */
     boolean batchIndexes() {
         return ledger.getConfig().isDeletionAtBatchIndexLevelEnabled();

@@ -23,7 +23,7 @@ final class InternalStats {
         stats.totalSize = ledger.getTotalSize();
         stats.currentLedgerEntries = ledger.spans().openEntries();
         stats.currentLedgerSize = ledger.spans().openBytes();
-        stats.lastLedgerCreatedTimestamp = DateFormatter.format(ledger.opened().creationMillis());
+        stats.lastLedgerCreatedTimestamp = DateFormatter.format(ledger.creationMillis());
         stats.waitingCursorsCount = ledger.waitingCursors();
         stats.pendingAddEntriesCount = ledger.getPendingAddEntriesCount();
         stats.lastConfirmedEntry = ledger.getLastConfirmedEntry().toString();

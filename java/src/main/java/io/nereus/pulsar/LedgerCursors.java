@@ -5,6 +5,7 @@ import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.compat.CursorContainer;
 import io.nereus.pulsar.cursor.AckState;
+import io.nereus.pulsar.cursor.DurableKeeper;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -51,7 +52,7 @@ final class LedgerCursors {
     /** Adds the durable cursors found at open. */
     void recover(List<CursorState> states) {
         for (CursorState state : states) {
-            addDurable(state);
+            addDurable(state).getStats().addReadCursorLedgerSize(DurableKeeper.bytes(state.pages()));
         }
     }
 
@@ -132,7 +133,7 @@ final class LedgerCursors {
         if (!StandardCharsets.UTF_8.newEncoder().canEncode(name)) {
             return new ManagedLedgerException("the cursor name " + name + " is no valid Unicode text");
         }
-        return NereusManagedCursor.hasNull(positionProperties) || NereusManagedCursor.hasNull(cursorProperties)
+        return PropertyEdits.hasNull(positionProperties) || PropertyEdits.hasNull(cursorProperties)
             ? new ManagedLedgerException("a property of cursor " + name + " has no name or no value") : null;
     }
 

@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory;
  * The ways in which one ledger ends: terminated, migrated, closed, deleted.
  *
  * <p>Promises: an end is durable before it is told, and every append and read under way has been answered by then; a
- * close answers once for all who ask; after a close or a deletion the factory has forgotten this instance. Futures
+ * close or a termination under way answers all who ask; after a close or a deletion the factory has forgotten this instance. Futures
  * complete on the ledger's executor, or at once when nothing is left to do.
  */
 final class LedgerEnd {
@@ -31,6 +31,8 @@ final class LedgerEnd {
     private final WaitingCursors waitingCursors;
     private final LedgerProperties properties;
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
+    /** Outcome of the termination that began last, shared by all who ask; null before. Guarded by this. */
+    private CompletableFuture<Position> terminating;
 
     LedgerEnd(NereusManagedLedger ledger, NereusManagedLedgerFactory factory, LedgerLifecycle lifecycle,
               Adds pendingAdds, LedgerCursors cursors, WaitingCursors waitingCursors,
@@ -59,20 +61,25 @@ final class LedgerEnd {
         if (ledger.isTerminated()) {
             return CompletableFuture.completedFuture(ledger.getLastConfirmedEntry());
         }
-        if (!lifecycle.beginTerminate()) {
-            return CompletableFuture.failedFuture(new ManagedLedgerException(
-                "ledger " + name + " is being terminated by another call"));
+        CompletableFuture<Position> outcome = new CompletableFuture<>();
+        synchronized (this) {
+            if (!lifecycle.beginTerminate()) {
+                return terminating != null ? terminating : terminate(); // closed in between: then it is refused
+            }
+            terminating = outcome;
         }
-        return stream.terminate().handle((end, failure) -> {
+        stream.terminate().whenComplete((end, failure) -> {
             lifecycle.endTerminate(failure == null);
             if (failure != null) {
-                return CompletableFuture.<Position>failedFuture(ledger.failed(failure));
+                outcome.completeExceptionally(ledger.failed(failure));
+                return;
             }
             Position last = ledger.getLastConfirmedEntry();
             log.info("[{}] terminated at {}", name, last);
             waitingCursors.wakeAll();
-            return CompletableFuture.completedFuture(last);
-        }).thenCompose(outcome -> outcome);
+            outcome.complete(last);
+        });
+        return outcome;
     }
 
     /** Marks the ledger as moved to another cluster and terminates it; the mark is durable first. */

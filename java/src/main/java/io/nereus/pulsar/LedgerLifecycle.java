@@ -50,7 +50,7 @@ final class LedgerLifecycle {
 
     private ManagedLedgerException fenced() {
         return new ManagedLedgerFencedException("ledger " + ledgerName
-            + (state == LedgerState.DELETING ? " is being deleted" : " was taken by another broker"));
+            + (state == LedgerState.DELETING ? " is being deleted" : " was taken or deleted by another broker"));
     }
 
     private ManagedLedgerException closed() {

@@ -1,6 +1,5 @@
 package io.nereus.pulsar;
 
-import io.nereus.pulsar.bridge.AckPage;
 import io.nereus.pulsar.bridge.CursorState;
 import io.nereus.pulsar.bridge.CursorUpdate;
 import io.nereus.pulsar.cursor.AckState;
@@ -18,19 +17,16 @@ import io.nereus.pulsar.cursor.ResetOp;
 import io.nereus.pulsar.cursor.ScanOp;
 import io.nereus.pulsar.cursor.WaitingRead;
 import java.util.ArrayList;
-import java.util.BitSet;
-import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import java.util.function.UnaryOperator;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ClearBacklogCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.CloseCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteCallback;
@@ -51,6 +47,7 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.bookkeeper.mledger.ScanOutcome;
 import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
 import org.apache.pulsar.common.policies.data.ManagedLedgerInternalStats;
+import org.apache.pulsar.common.util.Runnables;
 
 /**
  * One durable subscription on one topic as Pulsar sees it: translates positions and callbacks into operations of
@@ -70,6 +67,8 @@ class NereusManagedCursor extends CursorQueries {
 
     private final String name;
     private final CursorKeeper keeper;
+    private final CursorAcks acks;
+    private final PropertyEdits properties;
     private final DamagedEntries damaged;
     private final WaitingRead waitingRead;
     private final CursorLifecycle lifecycle;
@@ -87,6 +86,8 @@ class NereusManagedCursor extends CursorQueries {
         super(ledger, new CursorProgress(ledger, acks));
         this.name = name;
         this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved, this::getThrottleMarkDelete);
+        this.acks = new CursorAcks(this, keeper);
+        this.properties = new PropertyEdits(keeper);
         this.damaged = new DamagedEntries(name, ledger, progress, keeper);
         this.waitingRead = new WaitingRead(ledger, progress, () -> ledger.addWaitingCursor(this),
                 () -> ledger.removeWaitingCursor(this), this::startRead,
@@ -120,14 +121,10 @@ class NereusManagedCursor extends CursorQueries {
                     + ledger.getName() + " acknowledges entries below offset " + ackedEnd + ", but the ledger ends at "
                     + ledger.committedEnd());
         }
-        NereusManagedCursor cursor = new NereusManagedCursor(ledger, state.name(), acks,
+        return new NereusManagedCursor(ledger, state.name(), acks,
                 (progress, stats, moved, rate) -> new DurableKeeper(state.name(), ledger, progress,
                         state.positionProperties(), state.cursorProperties(), store, stats, moved,
                         ledger.flushPasses(), rate));
-        for (AckPage page : state.pages()) {
-            cursor.stats.addReadCursorLedgerSize(page.acked().length);
-        }
-        return cursor;
     }
 
     /** Makes the keeper of a cursor under construction. */
@@ -201,13 +198,13 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public boolean putProperty(String key, Long value) {
-        keeper.editPositionProperties(map -> with(map, key, value));
+        properties.putOfPosition(key, value);
         return true;
     }
 
     @Override
     public boolean removeProperty(String key) {
-        keeper.editPositionProperties(map -> without(map, key));
+        properties.removeOfPosition(key);
         return true;
     }
 
@@ -218,72 +215,17 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public CompletableFuture<Void> putCursorProperty(String key, String value) {
-        if (key == null || value == null) {
-            return refusedProperty(key);
-        }
-        return editCursorProperties(map -> with(map, key, value));
+        return properties.put(key, value);
     }
 
     @Override
     public CompletableFuture<Void> removeCursorProperty(String key) {
-        return editCursorProperties(map -> without(map, key));
+        return properties.remove(key);
     }
 
     @Override
     public CompletableFuture<Void> setCursorProperties(Map<String, String> cursorProperties) {
-        if (cursorProperties != null && hasNull(cursorProperties)) {
-            return refusedProperty(cursorProperties.toString());
-        }
-        Map<String, String> wanted = cursorProperties == null ? Map.of() : Map.copyOf(cursorProperties);
-        for (String key : wanted.keySet()) {
-            if (key.startsWith(CURSOR_INTERNAL_PROPERTY_PREFIX)) {
-                return CompletableFuture.failedFuture(new IllegalArgumentException("the property " + key
-                        + " is internal: its name must not begin with " + CURSOR_INTERNAL_PROPERTY_PREFIX));
-            }
-        }
-        return editCursorProperties(map -> {
-            map.keySet().removeIf(key -> !key.startsWith(CURSOR_INTERNAL_PROPERTY_PREFIX));
-            map.putAll(wanted);
-            return map;
-        });
-    }
-
-    /** Whether a key or a value is missing: nothing that can be stored. */
-    static boolean hasNull(Map<String, ?> properties) {
-        return properties.entrySet().stream().anyMatch(e -> e.getKey() == null || e.getValue() == null);
-    }
-
-    private static CompletableFuture<Void> refusedProperty(String what) {
-        return CompletableFuture.failedFuture(
-                new IllegalArgumentException("the property " + what + " has no name or no value"));
-    }
-
-    private CompletableFuture<Void> editCursorProperties(UnaryOperator<Map<String, String>> edit) {
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        keeper.editCursorProperties(edit, new CursorKeeper.Completion() {
-            @Override
-            public void done() {
-                done.complete(null);
-            }
-
-            @Override
-            public void failed(ManagedLedgerException exception) {
-                done.completeExceptionally(exception);
-            }
-        });
-        return done;
-    }
-
-    private static <V> Map<String, V> with(Map<String, V> map, String key, V value) {
-        Map<String, V> changed = new HashMap<>(map);
-        changed.put(key, value);
-        return changed;
-    }
-
-    private static <V> Map<String, V> without(Map<String, V> map, String key) {
-        Map<String, V> changed = new HashMap<>(map);
-        changed.remove(key);
-        return changed;
+        return properties.replace(cursorProperties);
     }
 
     // ---- reads
@@ -373,165 +315,24 @@ class NereusManagedCursor extends CursorQueries {
     @Override
     public void asyncMarkDelete(Position position, Map<String, Long> properties, MarkDeleteCallback callback,
                                 Object ctx) {
-        long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-        ManagedLedgerException refused = properties != null && hasNull(properties)
-                ? new ManagedLedgerException("a property of the mark-delete at " + position + " has no name or no value")
-                : batchRefusal(position, unacked);
-        if (refused != null) {
-            later(() -> callback.markDeleteFailed(refused, ctx));
-            return;
-        }
-        // With messages of the entry itself left, only what lies before it is acknowledged as a whole.
-        long offset = ledger.offset(position);
-        if (offset >= ledger.committedEnd()) {
-            later(() -> callback.markDeleteFailed(beyondEnd(position), ctx));
-        } else if (isWhole(unacked)) {
-            markDelete(offset + 1, null, properties, callback, ctx);
-        } else {
-            markDelete(Math.max(0, offset), batchIndexes() ? unacked : null, properties, callback, ctx);
-        }
-    }
-
-    private void markDelete(long end, long[] unacked, Map<String, Long> properties, MarkDeleteCallback callback,
-                            Object ctx) {
-        if (isClosed()) {
-            later(() -> callback.markDeleteFailed(closedException(), ctx));
-            return;
-        }
-        ManagedLedgerException refused = switch (keeper.markDelete(end, unacked, properties)) {
-            case DONE -> null;
-            // The cause is how callers tell "already acknowledged" from a real failure.
-            case BEHIND -> new ManagedLedgerException(new IllegalArgumentException("cursor " + name
-                    + " has acknowledged up to " + getMarkDeletedPosition() + ", which is past "
-                    + ledger.projection().markDeletePosition(end)));
-            case RESETTING -> new ManagedLedgerException("cursor " + name + " is being reset, it cannot mark-delete");
-        };
-        if (refused != null) {
-            later(() -> callback.markDeleteFailed(refused, ctx));
-            return;
-        }
-        ledger.mbean().addMarkDeleteOp();
-        keeper.whenKept(new CursorKeeper.Completion() {
-            @Override
-            public void done() {
-                callback.markDeleteComplete(ctx);
-            }
-
-            @Override
-            public void failed(ManagedLedgerException exception) {
-                callback.markDeleteFailed(exception, ctx);
-            }
-        });
+        acks.markDelete(position, properties, callback, ctx);
     }
 
     @Override
     public void asyncDelete(Iterable<Position> positions, DeleteCallback callback, Object ctx) {
-        if (isClosed()) {
-            later(() -> callback.deleteFailed(closedException(), ctx));
-            return;
-        }
-        boolean batchIndexes = batchIndexes();
-        long end = ledger.committedEnd();
-        List<CursorProgress.Ack> acks = new ArrayList<>();
-        for (Position position : positions) {
-            long offset = ledger.offset(position);
-            if (offset >= end) {
-                later(() -> callback.deleteFailed(beyondEnd(position), ctx));
-                return;
-            }
-            long[] unacked = AckSetStateUtil.getAckSetArrayOrNull(position);
-            ManagedLedgerException refused = batchRefusal(position, unacked);
-            if (refused != null) {
-                later(() -> callback.deleteFailed(refused, ctx));
-                return;
-            }
-            boolean whole = isWhole(unacked);
-            if (whole && position.getEntryId() >= 0 || !whole && batchIndexes) {
-                acks.add(new CursorProgress.Ack(offset, whole ? null : unacked));
-            }
-        }
-        progress.ack(acks);
-        keeper.whenKept(new CursorKeeper.Completion() {
-            @Override
-            public void done() {
-                callback.deleteComplete(ctx);
-            }
-
-            @Override
-            public void failed(ManagedLedgerException exception) {
-                callback.deleteFailed(exception, ctx);
-            }
-        });
-    }
-
-    /** Whether an acknowledgement leaves no message of the entry. */
-    private static boolean isWhole(long[] unacked) {
-        return unacked == null || BitSet.valueOf(unacked).isEmpty();
-    }
-
-    /** Refused before anything is changed, because it could never be made durable. */
-    private static ManagedLedgerException batchRefusal(Position position, long[] unacked) {
-        return unacked == null || unacked.length <= AckState.MAX_BATCH_WORDS ? null
-                : new ManagedLedgerException("the batch at " + position + " is acknowledged message by message with "
-                + unacked.length + " words; at most " + AckState.MAX_BATCH_WORDS + " (" + AckState.MAX_BATCH_WORDS * 64
-                + " messages) are supported, acknowledge larger batches as a whole");
-    }
-
-    private ManagedLedgerException beyondEnd(Position position) {
-        return new ManagedLedgerException("Invalid mark deleted position: " + position + " lies past the last entry "
-                + ledger.getLastConfirmedEntry() + " of " + ledger.getName());
+        acks.delete(positions, callback, ctx);
     }
 
     @Override
     public void asyncClearBacklog(ClearBacklogCallback callback, Object ctx) {
-        acknowledgeUpTo(ledger.committedEnd(), new CursorKeeper.Completion() {
-            @Override
-            public void done() {
-                callback.clearBacklogComplete(ctx);
-            }
-
-            @Override
-            public void failed(ManagedLedgerException exception) {
-                callback.clearBacklogFailed(exception, ctx);
-            }
-        });
+        acks.clearBacklog(callback, ctx);
     }
 
     @Override
     public void asyncSkipEntries(int numEntriesToSkip, IndividualDeletedEntries deletedEntries,
                                  SkipEntriesCallback callback, Object ctx) {
-        long end = numEntriesToSkip < 1 ? progress.markDeleteEnd()
-                : Math.min(nthOfBacklog(numEntriesToSkip, deletedEntries) + 1, ledger.committedEnd());
-        acknowledgeUpTo(end, new CursorKeeper.Completion() {
-            @Override
-            public void done() {
-                callback.skipEntriesComplete(ctx);
-            }
-
-            @Override
-            public void failed(ManagedLedgerException exception) {
-                callback.skipEntriesFailed(exception, ctx);
-            }
-        });
-    }
-
-    /** Acknowledges everything below {@code end}; that more was acknowledged meanwhile is as good. */
-    private void acknowledgeUpTo(long end, CursorKeeper.Completion completion) {
-        markDelete(end, null, null, new MarkDeleteCallback() {
-            @Override
-            public void markDeleteComplete(Object ctx) {
-                completion.done();
-            }
-
-            @Override
-            public void markDeleteFailed(ManagedLedgerException exception, Object ctx) {
-                if (exception.getCause() instanceof IllegalArgumentException) {
-                    keeper.whenKept(completion);
-                } else {
-                    completion.failed(exception);
-                }
-            }
-        }, null);
+        acks.skip(numEntriesToSkip < 1 ? progress.markDeleteEnd() : nthOfBacklog(numEntriesToSkip, deletedEntries) + 1,
+                callback, ctx);
     }
 
     // ---- positions
@@ -684,7 +485,15 @@ class NereusManagedCursor extends CursorQueries {
         lifecycle.close(callback, ctx);
     }
 
-    private CursorAlreadyClosedException closedException() {
+    /**
+     * Runs {@code callback} on the ledger's executor, not before {@code delay} has passed. What it throws is logged. Asked by
+     * Pulsar's replicator from 4.0.14, 4.2.5 and 5.0 on.
+     */
+    public void scheduleReadCallback(Runnable callback, long delay, TimeUnit unit) {
+        ledger.scheduler().schedule(Runnables.catchingAndLoggingThrowables(callback), delay, unit);
+    }
+
+    CursorAlreadyClosedException closedException() {
         return new CursorAlreadyClosedException("cursor " + name + " of " + ledger.getName() + " is closed");
     }
 

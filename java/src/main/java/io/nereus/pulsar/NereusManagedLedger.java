@@ -74,8 +74,10 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private final LedgerEnd end;
     private final ManagedLedgerInterceptor interceptor;
     private final Clock clock;
-    private final LedgerDescription opened;
+    private final long creationMillis;
 
+    /** What opens this ledger, with everything that was read for it; null from then on. */
+    private LedgerOpening opening;
     private volatile ManagedLedgerConfig config;
     private volatile ManagedLedgerAttributes attributes;
     /** The one thread of the executor, known before anybody else sees the ledger. */
@@ -97,7 +99,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.stream = openedLedger.stream();
         this.source = source;
         this.executor = executor;
-        this.opened = openedLedger.description();
+        LedgerDescription opened = openedLedger.description();
+        this.creationMillis = opened.creationMillis();
         this.clock = config.getClock();
         this.interceptor = config.getManagedLedgerInterceptor();
         this.lifecycle = new LedgerLifecycle(name, source == null && opened.state().terminated());
@@ -111,20 +114,24 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.trimmer = source == null ? new LedgerTrimmer(this, extent) : new ShadowTrimmer(this, extent, source);
         this.search = new LedgerSearch(this, extent, reader);
         this.end = new LedgerEnd(this, factory, lifecycle, pendingAdds, cursors, waitingCursors, properties);
+        this.opening = new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor);
         stream.setRollover(LedgerTrimmer.rollover(config));
     }
 
     /**
      * Recovers the durable cursors and lets the interceptor see properties and last entry.
      *
+     * <p>Called once.
+     *
      * @return this ledger, ready for use; completes on the executor
      */
     CompletableFuture<NereusManagedLedger> initialize() {
-        return new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor).initialize()
-            .thenApplyAsync(ignored -> {
-                executorThread = Thread.currentThread();
-                return this;
-            }, this::execute);
+        LedgerOpening only = opening;
+        opening = null; // the pages of all cursors as they were stored: nobody needs them again
+        return only.initialize().thenApplyAsync(ignored -> {
+            executorThread = Thread.currentThread();
+            return this;
+        }, this::execute);
     }
 
     // ---- for cursors and collaborators
@@ -174,8 +181,9 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return lifecycle.state();
     }
 
-    LedgerDescription opened() {
-        return opened;
+    /** Broker clock of the ledger's creation in milliseconds. */
+    long creationMillis() {
+        return creationMillis;
     }
 
     int waitingCursors() {
@@ -350,12 +358,12 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     /** Broker clock of the last committed append in milliseconds, also over restarts; 0 if there was none. */
     public long getLastAddEntryTime() { // without @Override: Pulsar has it from 4.0.9 on
-        return stream.state().lastAppendMillis();
+        return entries().state().lastAppendMillis();
     }
 
     /** Broker clock of the topic's creation in milliseconds. */
     public long getMetadataCreationTimestamp() { // without @Override: Pulsar has it from 4.0.9 on
-        return opened.creationMillis();
+        return creationMillis;
     }
 
     @Override
@@ -510,7 +518,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
 
     @Override
     boolean idleFor(long millis) {
-        return clock.millis() > entries().state().lastAppendMillis() + millis;
+        return !isClosed() && clock.millis() > entries().state().lastAppendMillis() + millis;
     }
 
     @Override

@@ -1,21 +1,17 @@
 package io.nereus.pulsar;
 
-import io.nereus.pulsar.bridge.LedgerDescription;
 import io.nereus.pulsar.bridge.NativeEngine;
 import io.nereus.pulsar.bridge.NativeErrors;
 import io.nereus.pulsar.bridge.OpenedLedger;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
 import io.nereus.pulsar.cursor.FlushPasses;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.common.util.OrderedScheduler;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteLedgerCallback;
@@ -36,20 +32,16 @@ import org.apache.bookkeeper.mledger.ReadOnlyCursor;
 import org.apache.bookkeeper.mledger.impl.cache.EntryCacheManager;
 import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.PersistentOfflineTopicStats;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Opens, finds, describes and deletes the ledgers of one broker.
  *
- * <p>Owns the map from name to ledger and the ordered threads on which all callbacks run. Promises: one instance per
- * name; concurrent opens share one; a failed open is forgotten; an open waits until a close or deletion of the same
- * name has ended; a ledger is forgotten before its close or deletion is reported. Does not: own the engine; binding,
- * registry node and tombstone are made by the engine itself (L13).
+ * <p>Owns the ordered threads on which all callbacks run; what is open and what follows what is {@link OpenLedgers},
+ * what can be told without opening is {@link LedgerCatalog}. Does not: own the engine; binding, registry node and
+ * tombstone are made by the engine itself (L13).
  */
 final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
-    private static final Logger log = LoggerFactory.getLogger(NereusManagedLedgerFactory.class);
     /** How long a shutdown waits for its ledgers; what is still open then is closed by the engine. */
     private static final long SHUTDOWN_SECONDS = 60;
     /** How long the threads may take to run what is queued once every ledger is closed. */
@@ -64,11 +56,9 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final NoEntryCacheManager entryCacheManager;
     private final FlushPasses flushPasses;
     private final FactoryStats stats;
-    private final Map<String, CompletableFuture<NereusManagedLedger>> ledgers = new ConcurrentHashMap<>();
-    /** Closes and deletions under way; the next open of the name waits for them. */
-    private final Map<String, CompletableFuture<Void>> ending = new ConcurrentHashMap<>();
+    private final LedgerCatalog catalog;
+    private final OpenLedgers ledgers;
     private volatile long cacheEvictionTimeThresholdNanos;
-    private volatile boolean closed;
     private long statsRefreshedNanos = System.nanoTime();
 
     /**
@@ -94,6 +84,8 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         this.stats = new FactoryStats(() -> getManagedLedgers().size(), entryCacheManager::getMaxSize, flushPasses);
         this.cacheEvictionTimeThresholdNanos =
             TimeUnit.MILLISECONDS.toNanos(config.getCacheEvictionTimeThresholdMillis());
+        this.ledgers = new OpenLedgers(this::openStored, name -> deleteStored(name, threadOf(name)));
+        this.catalog = new LedgerCatalog(engine, this::threadOf);
         this.statsTask = scheduler.scheduleWithFixedDelay(this::refreshStats, config.getStatsPeriodSeconds(),
             config.getStatsPeriodSeconds(), TimeUnit.SECONDS);
     }
@@ -112,6 +104,14 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     private ScheduledExecutorService threadOf(String name) {
         return scheduler.chooseThread(name);
+    }
+
+    /** Waits, unless the answer would come on the very thread that waits. */
+    private <T> T waitFor(String name, String what, CompletableFuture<T> future)
+            throws InterruptedException, ManagedLedgerException {
+        boolean answersHere = scheduler.getThreadID(name.hashCode()) == Thread.currentThread().getId();
+        Waiting.checkCanWait(future, what + " ledger " + name, answersHere);
+        return Waiting.forOutcome(future);
     }
 
     private void refreshStats() {
@@ -133,7 +133,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     @Override
     public ManagedLedger open(String name, ManagedLedgerConfig ledgerConfig)
             throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(openLedger(name, ledgerConfig, null));
+        return waitFor(name, "opening", ledgers.open(name, ledgerConfig, null));
     }
 
     @Override
@@ -144,63 +144,17 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     @Override
     public void asyncOpen(String name, ManagedLedgerConfig ledgerConfig, OpenLedgerCallback callback,
                           Supplier<CompletableFuture<Boolean>> mlOwnershipChecker, Object ctx) {
-        Callbacks.deliver(openLedger(name, ledgerConfig, mlOwnershipChecker),
+        Callbacks.deliver(ledgers.open(name, ledgerConfig, mlOwnershipChecker),
             ledger -> callback.openLedgerComplete(ledger, ctx), e -> callback.openLedgerFailed(e, ctx));
     }
 
-    private CompletableFuture<NereusManagedLedger> openLedger(String name, ManagedLedgerConfig ledgerConfig,
-                                                              Supplier<CompletableFuture<Boolean>> ownershipChecker) {
-        if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
-        }
-        forgetUnusable(name);
-        CompletableFuture<NereusManagedLedger> mine = new CompletableFuture<>();
-        CompletableFuture<NereusManagedLedger> others = ledgers.putIfAbsent(name, mine);
-        if (others == null) {
-            start(name, ledgerConfig, ownershipChecker, mine);
-            return mine;
-        }
-        return others.handle((ledger, failure) -> {
-            // the open we joined may have been one that must not create what we may create
-            boolean retry = failure != null && ledgerConfig.isCreateIfMissing()
-                && NativeErrors.toManagedLedgerException(failure) instanceof ManagedLedgerNotFoundException;
-            return retry ? openLedger(name, ledgerConfig, ownershipChecker) : others;
-        }).thenCompose(outcome -> outcome);
-    }
-
-    /** A fenced or closed instance never works again: the next open replaces it. */
-    private void forgetUnusable(String name) {
-        CompletableFuture<NereusManagedLedger> known = ledgers.get(name);
-        if (known != null && known.isDone() && (known.isCompletedExceptionally() || known.join().isClosed())) {
-            ledgers.remove(name, known);
-        }
-    }
-
-    private void start(String name, ManagedLedgerConfig ledgerConfig,
-                       Supplier<CompletableFuture<Boolean>> ownershipChecker,
-                       CompletableFuture<NereusManagedLedger> result) {
+    private CompletableFuture<NereusManagedLedger> openStored(String name, ManagedLedgerConfig ledgerConfig) {
         ScheduledExecutorService thread = threadOf(name);
-        ended(name)
-            .thenCompose(ignored -> checkOwner(name, ownershipChecker))
-            .thenCompose(ignored -> openStored(name, ledgerConfig, thread))
-            .whenComplete((ledger, failure) -> {
-                if (failure == null) {
-                    log.info("[{}] opened, last {}", name, ledger.getLastConfirmedEntry());
-                    result.complete(ledger);
-                } else {
-                    ledgers.remove(name, result);
-                    result.completeExceptionally(openFailure(name, failure));
-                }
-            });
-    }
-
-    private CompletableFuture<NereusManagedLedger> openStored(String name, ManagedLedgerConfig ledgerConfig,
-                                                              ScheduledExecutorService thread) {
         boolean create = ledgerConfig.isCreateIfMissing();
         Map<String, String> properties =
             ledgerConfig.getProperties() == null ? Map.of() : ledgerConfig.getProperties();
         String source = ShadowSource.nameIn(ledgerConfig);
-        return source == null
+        CompletableFuture<NereusManagedLedger> opening = source == null
             ? engine.openLedger(name, create, properties, thread).thenCompose(opened ->
                 new NereusManagedLedger(this, name, ledgerConfig, opened, null, thread).initialize())
             : new ShadowOpening(engine, name, thread).open(source, create, properties).thenCompose(shadow ->
@@ -210,23 +164,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
                             shadow.source().close();
                         }
                     }));
-    }
-
-    /** Completes, never exceptionally, when no close or deletion of {@code name} is under way. */
-    private CompletableFuture<Void> ended(String name) {
-        CompletableFuture<Void> running = ending.get(name);
-        return running == null ? CompletableFuture.completedFuture(null)
-            : running.handle((ignored, failure) -> null);
-    }
-
-    private static CompletableFuture<Void> checkOwner(String name,
-                                                      Supplier<CompletableFuture<Boolean>> ownershipChecker) {
-        if (ownershipChecker == null) {
-            return CompletableFuture.completedFuture(null);
-        }
-        return ownershipChecker.get().thenCompose(owned -> owned ? CompletableFuture.<Void>completedFuture(null)
-            : CompletableFuture.failedFuture(new ManagedLedgerException("ledger " + name
-                + " is not opened: this broker does not own its topic any more")));
+        return opening.exceptionallyCompose(failure -> CompletableFuture.failedFuture(openFailure(name, failure)));
     }
 
     private static ManagedLedgerException openFailure(String name, Throwable failure) {
@@ -238,24 +176,12 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     /** {@code ledger} will not serve any more; {@code end} completes when its stream is released. */
     void closing(NereusManagedLedger ledger, CompletableFuture<Void> end) {
-        String name = ledger.getName();
-        ending.put(name, end);
-        CompletableFuture<NereusManagedLedger> known = ledgers.get(name);
-        if (known != null && known.isDone() && !known.isCompletedExceptionally() && known.join() == ledger) {
-            ledgers.remove(name, known);
-        }
-        end.whenComplete((ignored, failure) -> ending.remove(name, end));
+        ledgers.closing(ledger, end);
     }
 
     @Override
     public Map<String, ManagedLedger> getManagedLedgers() {
-        Map<String, ManagedLedger> open = new HashMap<>();
-        ledgers.forEach((name, future) -> {
-            if (future.isDone() && !future.isCompletedExceptionally()) {
-                open.put(name, future.join());
-            }
-        });
-        return open;
+        return ledgers.byName();
     }
 
     // ---- reading without owning
@@ -264,8 +190,9 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public ReadOnlyCursor openReadOnlyCursor(String managedLedgerName, Position startPosition,
                                              ManagedLedgerConfig ledgerConfig)
             throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(openReadOnly(managedLedgerName, ledgerConfig)
-            .thenApply(ledger -> ledger.createOwningCursor(startPosition)));
+        return waitFor(managedLedgerName, "opening a read-only cursor of",
+            openReadOnly(managedLedgerName, ledgerConfig)
+                .thenApply(ledger -> ledger.createOwningCursor(startPosition)));
     }
 
     @Override
@@ -287,8 +214,8 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     }
 
     private CompletableFuture<NereusReadOnlyManagedLedger> openReadOnly(String name, ManagedLedgerConfig ledgerConfig) {
-        if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
+        if (ledgers.isClosed()) {
+            return OpenLedgers.refusal();
         }
         ScheduledExecutorService thread = threadOf(name);
         return engine.openReadOnly(name, thread)
@@ -308,39 +235,32 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
             ShadowSource.seenThrough(opened.description(), found.description())));
     }
 
+    // ---- looking at what need not be open
+
     @Override
     public CompletableFuture<Boolean> asyncExists(String ledgerName) {
-        return describe(ledgerName).handle((description, failure) -> {
-            if (failure == null) {
-                return CompletableFuture.completedFuture(true);
-            }
-            return NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND ? CompletableFuture.completedFuture(false)
-                : CompletableFuture.<Boolean>failedFuture(NativeErrors.toManagedLedgerException(failure));
-        }).thenCompose(outcome -> outcome);
+        return look(ledgerName, catalog::exists);
     }
 
     @Override
     public CompletableFuture<Map<String, String>> getManagedLedgerPropertiesAsync(String name) {
-        return describe(name).handle((description, failure) -> {
-            if (failure == null) {
-                return CompletableFuture.completedFuture(LedgerProperties.visible(description.properties()));
-            }
-            // the broker asks before it opens: a topic that does not exist yet has no properties
-            return NativeErrors.codeOf(failure) == NativeErrors.NOT_FOUND
-                ? CompletableFuture.<Map<String, String>>completedFuture(new HashMap<>())
-                : CompletableFuture.<Map<String, String>>failedFuture(NativeErrors.toManagedLedgerException(failure));
-        }).thenCompose(outcome -> outcome);
+        return look(name, catalog::properties);
     }
 
     @Override
     public ManagedLedgerInfo getManagedLedgerInfo(String name) throws InterruptedException, ManagedLedgerException {
-        return Waiting.forOutcome(describeSeen(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()));
+        return waitFor(name, "describing", look(name, catalog::info));
     }
 
     @Override
     public void asyncGetManagedLedgerInfo(String name, ManagedLedgerInfoCallback callback, Object ctx) {
-        Callbacks.deliver(describeSeen(name).thenApply(found -> new StoredLedgerReport(found).managedLedgerInfo()),
-            info -> callback.getInfoComplete(info, ctx), e -> callback.getInfoFailed(e, ctx));
+        Callbacks.deliver(look(name, catalog::info), info -> callback.getInfoComplete(info, ctx),
+            e -> callback.getInfoFailed(e, ctx));
+    }
+
+    private <T> CompletableFuture<T> look(String name, Function<String, CompletableFuture<T>> question) {
+        return ledgers.isClosed() ? OpenLedgers.refusal() : question.apply(name).exceptionallyCompose(failure ->
+            CompletableFuture.failedFuture(NativeErrors.toManagedLedgerException(failure)));
     }
 
     /** Blocks, as the interface demands; {@code ctx} is BookKeeper's and ignored: the broker hands us null. */
@@ -348,31 +268,17 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public void estimateUnloadedTopicBacklog(PersistentOfflineTopicStats offlineTopicStats, TopicName topicName,
                                              boolean accurate, Object ctx)
             throws InterruptedException, ManagedLedgerException {
-        LedgerDescription found = Waiting.forResult(describeSeen(topicName.getPersistenceNamingEncoding()),
-            "estimating the backlog of " + topicName);
-        new StoredLedgerReport(found).addTo(offlineTopicStats, accurate);
-        offlineTopicStats.statGeneratedAt.setTime(System.currentTimeMillis());
-    }
-
-    /** As {@link #describe}; a shadow with the entries that it shows. */
-    private CompletableFuture<LedgerDescription> describeSeen(String name) {
-        return describe(name).thenCompose(own -> {
-            String source = ShadowSource.nameIn(own.properties());
-            return source == null ? CompletableFuture.completedFuture(own)
-                : describe(source).thenApply(found -> ShadowSource.seenThrough(own, found));
-        });
-    }
-
-    private CompletableFuture<LedgerDescription> describe(String name) {
-        return closed ? CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException())
-            : engine.describeLedger(name, threadOf(name));
+        if (ledgers.isClosed()) {
+            throw new ManagedLedgerFactoryClosedException();
+        }
+        catalog.estimateBacklog(offlineTopicStats, topicName, accurate);
     }
 
     // ---- deleting
 
     @Override
     public void delete(String name) throws InterruptedException, ManagedLedgerException {
-        Waiting.forOutcome(deleteLedger(name));
+        waitFor(name, "deleting", ledgers.delete(name));
     }
 
     @Override
@@ -383,7 +289,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     @Override
     public void asyncDelete(String name, DeleteLedgerCallback callback, Object ctx) {
-        Callbacks.deliver(deleteLedger(name), ignored -> callback.deleteLedgerComplete(ctx),
+        Callbacks.deliver(ledgers.delete(name), ignored -> callback.deleteLedgerComplete(ctx),
             e -> callback.deleteLedgerFailed(e, ctx));
     }
 
@@ -392,25 +298,6 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     public void asyncDelete(String name, CompletableFuture<ManagedLedgerConfig> mlConfigFuture,
                             DeleteLedgerCallback callback, Object ctx) {
         asyncDelete(name, callback, ctx);
-    }
-
-    private CompletableFuture<Void> deleteLedger(String name) {
-        if (closed) {
-            return CompletableFuture.failedFuture(new ManagedLedgerFactoryClosedException());
-        }
-        forgetUnusable(name);
-        CompletableFuture<NereusManagedLedger> open = ledgers.get(name);
-        if (open == null) {
-            CompletableFuture<Void> deleted =
-                ended(name).thenCompose(ignored -> deleteStored(name, threadOf(name)));
-            ending.put(name, deleted);
-            return deleted.whenComplete((ignored, failure) -> ending.remove(name, deleted));
-        }
-        return open.thenCompose(ledger -> {
-            CompletableFuture<Void> deleted = new CompletableFuture<>();
-            ledger.asyncDelete(Callbacks.deleted(deleted), null);
-            return deleted;
-        });
     }
 
     /** Deletes what is stored under {@code name}; completes on {@code thread}. */
@@ -425,37 +312,15 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         Waiting.forOutcome(shutdownAsync());
     }
 
+    /** Opens under way fail at once; what they still open is closed as it arrives. */
     @Override
     public CompletableFuture<Void> shutdownAsync() throws ManagedLedgerException {
-        synchronized (this) {
-            if (closed) {
-                throw new ManagedLedgerFactoryClosedException();
-            }
-            closed = true;
-        }
+        CompletableFuture<Void> ended = ledgers.close();
         statsTask.cancel(false);
-        List<CompletableFuture<?>> ends = new ArrayList<>(ending.values());
-        ledgers.forEach((name, future) -> ends.add(future.thenCompose(ledger -> {
-            CompletableFuture<Void> end = new CompletableFuture<>();
-            ledger.asyncClose(Callbacks.closed(end), null);
-            return end;
-        })));
-        log.info("closing {} ledgers", ends.size());
-        List<CompletableFuture<?>> settled = new ArrayList<>();
-        for (CompletableFuture<?> end : ends) {
-            settled.add(end.handle((ignored, failure) -> {
-                if (failure != null) {
-                    log.warn("a ledger did not close cleanly: {}", failure.toString());
-                }
-                return null;
-            }));
-        }
-        return CompletableFuture.allOf(settled.toArray(CompletableFuture[]::new))
-            .completeOnTimeout(null, SHUTDOWN_SECONDS, TimeUnit.SECONDS)
-            .thenRunAsync(() -> {
-                scheduler.shutdown(); // else every thread is waited for although it is idle
-                scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS);
-            });
+        return ended.completeOnTimeout(null, SHUTDOWN_SECONDS, TimeUnit.SECONDS).thenRunAsync(() -> {
+            scheduler.shutdown(); // else every thread is waited for although it is idle
+            scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS);
+        });
     }
 
     // ---- configuration and caches

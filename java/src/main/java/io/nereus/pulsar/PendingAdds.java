@@ -89,7 +89,7 @@ final class PendingAdds implements Adds {
      * Appends one entry. Any thread; returns after the bytes were copied.
      *
      * @param buffer   readable bytes are the entry; retained here, left untouched otherwise
-     * @param messages messages in the entry, handed to the interceptor and recorded
+     * @param messages messages in the entry, handed to the interceptor; recorded as at least 1, stock takes any number
      */
     @Override
     public void add(ByteBuf buffer, int messages, AddEntryCallback callback, Object ctx) {
@@ -169,11 +169,14 @@ final class PendingAdds implements Adds {
 
     private ManagedLedgerException append(PendingAdd add, ByteBuf stored) {
         add.resumeCount(resumeCount);
-        int code = stream.append(stored, add.messages(), add);
+        int code = stream.append(stored, Math.max(1, add.messages()), add);
         if (code == NativeErrors.OK) {
             return null;
         }
         appendFailed(add, code);
+        if (lifecycle.state() == LedgerState.FENCED) {
+            return lifecycle.appendRefusal();
+        }
         return NativeErrors.toManagedLedgerException(NativeErrors.toException(code, "append to ledger " + ledgerName));
     }
 
@@ -183,9 +186,12 @@ final class PendingAdds implements Adds {
             + " (maxMessageSize plus room for the broker's metadata); it was not stored");
     }
 
-    /** A stream refused or failed {@code add}: the ledger stops for good if fenced, else until it is resumed. */
+    /**
+     * A stream refused or failed {@code add}: the ledger stops for good if fenced, else until it is resumed. A stream
+     * that somebody else has closed belongs to a ledger that another broker of this JVM has deleted.
+     */
     void appendFailed(PendingAdd add, int code) {
-        if (code == NativeErrors.FENCED) {
+        if (code == NativeErrors.FENCED || code == NativeErrors.CLOSED && lifecycle.state() != LedgerState.CLOSED) {
             listener.fenced();
             return;
         }

@@ -10,6 +10,7 @@ import org.apache.bookkeeper.mledger.ManagedLedgerInfo;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.pulsar.common.policies.data.PersistentOfflineTopicStats;
 import org.apache.pulsar.common.util.DateFormatter;
+import org.apache.pulsar.metadata.api.Stat;
 
 /**
  * Reports on a ledger that need not be open, from its description: Pulsar's managed-ledger info and the offline
@@ -28,6 +29,17 @@ final class StoredLedgerReport {
         this.projection = new Projection(description.firstLedgerId(), description.spanBits());
         this.spans = new SpanTable(projection, description.spans(), description.state().trim(),
             description.state().end());
+    }
+
+    /** The report of a topic that has a registry node and was never opened. */
+    static ManagedLedgerInfo announced(Stat node) {
+        ManagedLedgerInfo info = new ManagedLedgerInfo();
+        info.version = node.getVersion();
+        info.creationDate = DateFormatter.format(node.getCreationTimestamp());
+        info.modificationDate = DateFormatter.format(node.getModificationTimestamp());
+        info.ledgers = new ArrayList<>();
+        info.cursors = new TreeMap<>();
+        return info;
     }
 
     /** The report of {@code pulsar-admin topics info-internal}; at most 1,000 ranges per cursor. */

@@ -24,8 +24,8 @@ final class Waiting {
     static void checkCanWait(CompletableFuture<?> future, String what, boolean answersHere)
             throws ManagedLedgerException {
         if (answersHere && !future.isDone()) {
-            throw new ManagedLedgerException(what + " was called in a callback of the same ledger and would wait for"
-                + " itself: use the asynchronous call; what was asked for goes on");
+            throw new ManagedLedgerException(what + " was called in a callback on the thread of the ledger and would"
+                + " wait for itself: use the asynchronous call; what was asked for goes on");
         }
     }
 

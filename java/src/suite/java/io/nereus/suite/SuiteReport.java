@@ -96,8 +96,12 @@ public final class SuiteReport {
         Map<String, Row> methods = new TreeMap<>();
         outcomes.forEach(outcome -> methods.computeIfAbsent(
             outcome.storage() + " " + outcome.testClass() + "#" + outcome.method(), key -> new Row()).add(outcome));
-        methods.forEach((method, row) -> out.printf("passed %d of %d: %s%n", row.passed, row.passed + row.failed, method));
-        out.println();
+        methods.forEach((method, row) -> {
+            if (row.failed > 0) {
+                out.printf("passed %d of %d: %s%n", row.passed, row.passed + row.failed, method);
+            }
+        });
+        out.printf("passed every time: %d methods%n%n", methods.values().stream().filter(row -> row.passed > 0 && row.failed == 0).count());
     }
 
     private static String line(String name, String storage) {

@@ -94,11 +94,21 @@ public final class SuiteTable {
         appendRow(out, "**all**", method -> true, areas.names().stream().flatMap(area -> areas.classes(area).stream()).toList(), kinds);
         out.append("\nOf these runs:\n\n");
         sources.forEach((source, dates) -> out.append("- ").append(source).append(", ").append(String.join(", ", dates)).append('\n'));
-        appendList(out, "Failed", failures.entrySet().stream().map(entry -> entry.getKey() + ": " + shortened(entry.getValue())));
+        if (!failures.isEmpty()) {
+            out.append("\nFailed:\n\n");
+            failures.forEach((method, message) ->
+                out.append("- ").append(simpleName(method)).append(": ").append(shortened(message)).append('\n'));
+        }
         for (String storage : List.of(NEREUS, STOCK)) {
             Set<String> run = classesRun(storage);
-            appendList(out, "Not run on " + storage, areas.names().stream().flatMap(area -> areas.classes(area).stream())
-                .filter(testClass -> !run.contains(testClass)));
+            String missing = areas.names().stream().flatMap(area -> areas.classes(area).stream())
+                .filter(testClass -> !run.contains(testClass)).map(SuiteTable::simpleName).collect(Collectors.joining(", "));
+            if (run.isEmpty()) {
+                missing = "any class";
+            }
+            if (!missing.isEmpty()) {
+                out.append("\nNot run on ").append(storage).append(": ").append(missing).append(".\n");
+            }
         }
         return out.toString();
     }
@@ -133,16 +143,13 @@ public final class SuiteTable {
         return verdicts.get(storage).keySet().stream().map(SuiteTable::classOf).collect(Collectors.toSet());
     }
 
-    private static void appendList(StringBuilder out, String title, Stream<String> items) {
-        List<String> list = items.toList();
-        if (!list.isEmpty()) {
-            out.append('\n').append(title).append(":\n\n");
-            list.forEach(item -> out.append("- ").append(item).append('\n'));
-        }
-    }
-
     private static String classOf(String method) {
         return method.substring(0, method.indexOf('#'));
+    }
+
+    /** A class or {@code CLASS#method} without the package. */
+    private static String simpleName(String name) {
+        return name.replaceFirst("^([a-z0-9]+\\.)+", "");
     }
 
     private static String shortened(String message) {

@@ -103,7 +103,8 @@ public final class NativeEngine {
         return releasing;
     }
 
-    MetadataStore store() {
+    /** The metadata store of the broker that this share was made for. */
+    public MetadataStore metadataStore() {
         return store;
     }
 

@@ -123,7 +123,7 @@ final class SharedEngine {
                 return CompletableFuture.completedFuture(null);
             }
             if (!sharers.isEmpty()) {
-                store = sharers.get(sharers.size() - 1).store();
+                store = sharers.get(sharers.size() - 1).metadataStore();
                 return CompletableFuture.completedFuture(null);
             }
             closed = new CompletableFuture<>();

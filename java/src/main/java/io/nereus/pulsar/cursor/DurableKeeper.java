@@ -21,8 +21,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Promises: a completion means that the change survives a crash (L15). At most one write of a cursor is under way;
  * whatever arrives meanwhile goes out together with the next, so the cost follows what changed and not how often it was
- * asked for. When a change is written is decided by the {@link FlushPasses}, except that a reset, an edit of cursor
- * properties and a flush are written at once. A write that fails leaves what it carried to be written again, by the
+ * asked for. A caller alone may be one that waits for each answer: its change is written at once, and so are a reset, an
+ * edit of cursor properties and a flush. Where the last write served several callers, or several wait now, they do not
+ * wait for each other's answers and waiting makes one write of many: then the {@link FlushPasses} decide when. A write that fails leaves what it carried to be written again, by the
  * next change or by itself after a pause, so that nothing stays behind when changes stop arriving. Only the pages that
  * changed are written.
  *
@@ -51,6 +52,8 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
     private ManagedLedgerException stopped;
     private long keptEnd;
     private int failures;
+    /** Callers that the last write answered. */
+    private int lastCallers;
     private boolean retryDue;
     /** What waits does not wait for a pass. */
     private boolean urgent;
@@ -204,7 +207,7 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
             if (underWay != null || stopped != null) {
                 return; // the end of the write comes here again, and so does a resumption
             }
-            withPass = replacement == null && !urgent && hasChanges() && (!waiting.isEmpty() || retryDue);
+            withPass = replacement == null && !urgent && hasChanges() && (!waiting.isEmpty() || retryDue) && !isAlone();
             if (withPass && announced) {
                 return;
             }
@@ -215,6 +218,11 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
         } else {
             write(null);
         }
+    }
+
+    /** One caller waits, and one came at a time before. */
+    private boolean isAlone() {
+        return waiting.size() == 1 && lastCallers <= 1;
     }
 
     @Override
@@ -249,6 +257,7 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
                 retryDue = false;
                 urgent = false;
                 if (hasChanges()) {
+                    lastCallers = waiting.size();
                     write = new Write(progress.takeChanges(), properties.take(), null, waiting, ended);
                 } else {
                     kept = waiting;
@@ -308,7 +317,7 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
         }
         stats.persistToLedger(failure == null);
         if (failure == null) {
-            stats.addWriteCursorLedgerSize(bytes(update));
+            stats.addWriteCursorLedgerSize(bytes(update.pages()));
             if (before != update.markDeleteEnd()) {
                 moved.moved(before, update.markDeleteEnd());
             }
@@ -366,9 +375,10 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
         }
     }
 
-    private static long bytes(CursorUpdate update) {
+    /** What a mark-delete end and these pages count for in the statistics of a cursor, in bytes. */
+    public static long bytes(List<AckPage> pages) {
         long bytes = Long.BYTES;
-        for (AckPage page : update.pages()) {
+        for (AckPage page : pages) {
             bytes += page.acked().length;
             for (long[] words : page.batches().values()) {
                 bytes += Integer.BYTES + (long) words.length * Long.BYTES;

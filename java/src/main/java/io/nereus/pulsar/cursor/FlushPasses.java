@@ -18,8 +18,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Owns the set of dirty cursors. One pass over them at a time; the persists of a pass are handed over back to back,
  * so that they share a group of the journal. Promises: when nothing is under way and nothing was left over, a change is
- * handed over at once, on the thread that made it, so a caller that waits for each answer never waits for a timer. What
- * comes while a pass is under way goes with the next one. That one starts, counted from the start of the pass before,
+ * handed over at once, on the thread that made it (a caller alone on its cursor does not come here at all, see
+ * {@link DurableKeeper}). What comes while a pass is under way goes with the next one. That one starts, counted from the start of the pass before,
  * after at most the configured interval, and earlier if passes are cheap: they take about a fifth of the time. Only
  * when a pass takes longer than the interval itself does the next one wait longer, and never longer than Pulsar's own
  * mark-delete rate permits. A pass that does not end holds up nobody but its own cursors. There is one timer while

@@ -70,7 +70,8 @@ public final class ReadOp implements CursorLedger.EntriesResult {
     /** Starts reading the next range; answers false if there is nothing more to read. */
     private boolean readNext() {
         int wanted = Math.min(most, request.maxEntries() - entries.size());
-        CursorProgress.Gaps gaps = request.skip() == null && most == Integer.MAX_VALUE ? CursorProgress.Gaps.ALLOWED : CursorProgress.Gaps.NONE;
+        CursorProgress.Gaps gaps = request.skip() == null && most == Integer.MAX_VALUE ? CursorProgress.Gaps.ALLOWED
+                : CursorProgress.Gaps.NONE;
         AckState.Range found = progress.window(epoch, next, wanted, request.limit(), gaps);
         if (found == null) {
             return false;
@@ -85,7 +86,8 @@ public final class ReadOp implements CursorLedger.EntriesResult {
                 unskipped = firstUnskipped(found);
             } catch (RuntimeException | Error e) {
                 long start = found.start();
-                ledger.executor().execute(() -> failOrFinish(ManagedLedgerException.getManagedLedgerException(e), start));
+                ManagedLedgerException failure = ManagedLedgerException.getManagedLedgerException(e);
+                ledger.executor().execute(() -> failOrFinish(failure, start));
                 return true;
             }
             if (unskipped.isEmpty()) {

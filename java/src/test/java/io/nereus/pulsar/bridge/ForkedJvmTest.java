@@ -70,6 +70,15 @@ public class ForkedJvmTest {
         assertTrue(result.exit() == 0, result.output());
     }
 
+    @Test
+    public void aTopicWhoseMetadataNeverAnswerFailsInTimeAndBlocksNoOtherAndOpensOnceTheyDo_case_074()
+            throws Exception {
+        Forked.Result result = new Forked().environment("NEREUS_TEST_HOOKS", "1")
+                .environment("NEREUS_TEST_METADATA_MILLIS", "3000").run("hung-topic"); // the store answers some calls
+        result.assertSays("did not answer", "opened afterwards, live blobs: 0");
+        assertTrue(result.exit() == 0, result.output());
+    }
+
     private static Forked paranoid() {
         return new Forked().option("-Dio.netty.leakDetection.level=paranoid")
                 .option("-Dpulsar.allocator.leak_detection=Paranoid");

@@ -16,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.pulsar.common.allocator.PulsarByteBufAllocator;
 import org.apache.pulsar.metadata.api.MetadataStore;
 
@@ -42,6 +43,7 @@ public final class ForkedMain {
             case "leave-open" -> leaveOpen();
             case "exit-under-load" -> exitUnderLoad();
             case "silent-store" -> silentStore();
+            case "hung-topic" -> hungTopic();
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
@@ -179,6 +181,26 @@ public final class ForkedMain {
             store.close();
         }
         System.out.println("opened afterwards, live blobs: " + NativeCalls.liveBlobs());
+    }
+
+    /** The store falls silent about one topic and comes back. */
+    private static void hungTopic() throws Exception {
+        MetadataStore memory = Stores.memory();
+        AtomicBoolean silent = new AtomicBoolean(true);
+        NativeEngine engine = Engines.open(Engines.directory("hung"), Stores.watched(memory, (method, args) ->
+                silent.get() && args[0] instanceof String path && path.endsWith("/hung") ? new CompletableFuture<>()
+                    : null));
+        System.out.println("answer: " + Engines.failure(open(engine, "a/hung")));
+        get(open(engine, "a/other").thenCompose(opened -> opened.stream().close()));
+        silent.set(false);
+        get(open(engine, "a/hung").thenCompose(opened -> opened.stream().close()));
+        get(engine.release());
+        memory.close();
+        System.out.println("opened afterwards, live blobs: " + NativeCalls.liveBlobs());
+    }
+
+    private static CompletableFuture<OpenedLedger> open(NativeEngine engine, String name) {
+        return engine.openLedger(name, true, Map.of(), Runnable::run);
     }
 
     private static CompletableFuture<Long> append(NativeStream stream, int bytes) {

@@ -24,7 +24,7 @@ public class ActiveCursorContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void cursorsAreActiveFromTheStartAndWhileTheyAreToldTo(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor durable = Reading.earliest(ledger, "durable");
+        ManagedCursor durable = Reads.earliest(ledger, "durable");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         assertThat(durable.isActive()).isTrue();
         assertThat(reader.isActive()).isTrue();
@@ -41,22 +41,22 @@ public class ActiveCursorContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void alwaysInactiveIsForEver(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.setAlwaysInactive();
         assertThat(cursor.isActive()).isFalse();
         cursor.setActive();
         assertThat(cursor.isActive()).isFalse();
         assertThat(active(ledger)).isEmpty();
         Ledgers.add(ledger, "e0");
-        assertThat(Reading.readAll(cursor)).as("it reads all the same").containsExactly("e0");
+        assertThat(Reads.readAll(cursor)).as("it reads all the same").containsExactly("e0");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedOrDeletedCursorIsInactive(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor closed = Reading.earliest(ledger, "closed");
+        ManagedCursor closed = Reads.earliest(ledger, "closed");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
-        Reading.earliest(ledger, "deleted");
+        Reads.earliest(ledger, "deleted");
         closed.close();
         reader.close();
         ledger.deleteCursor("deleted");
@@ -67,17 +67,17 @@ public class ActiveCursorContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void checkingWhatToCacheChangesNoCursor(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         ledger.checkCursorsToCacheEntries();
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(0, 3));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(0, 3));
     }
 
     /** The broker looks for the last entry that is not a marker, to answer what the last message id is. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theLastDispatchablePositionIsFoundBackwards(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        Predicate<Entry> even = entry -> Reading.number(entry) % 2 == 0;
+        Predicate<Entry> even = entry -> Reads.number(entry) % 2 == 0;
         assertThat(Ledgers.await(ledger.getLastDispatchablePosition(even, ledger.getLastConfirmedEntry()))
             .getEntryId()).as("an empty ledger").isEqualTo(-1);
         List<Position> positions = Ledgers.addMany(ledger, 6);
@@ -97,7 +97,7 @@ public class ActiveCursorContractTest extends ContractTest {
         int[] deepest = {0};
         Position found = Ledgers.await(ledger.getLastDispatchablePosition(entry -> {
             deepest[0] = Math.max(deepest[0], new Throwable().getStackTrace().length);
-            return Reading.number(entry) == 0;
+            return Reads.number(entry) == 0;
         }, positions.get(markers)));
         assertThat(found).isEqualTo(positions.get(0));
         assertThat(deepest[0]).isLessThan(100);

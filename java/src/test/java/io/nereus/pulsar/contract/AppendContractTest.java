@@ -1,5 +1,7 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.rollIfFull;
+import static io.nereus.pulsar.contract.LedgerCalls.stored;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.texts;
@@ -34,15 +36,6 @@ public class AppendContractTest extends ContractTest {
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private static List<String> stored(ManagedLedger ledger) throws Exception {
-        ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
-        List<String> texts = new ArrayList<>();
-        while (cursor.hasMoreEntries()) {
-            texts.addAll(texts(cursor.readEntries(100)));
-        }
-        return texts;
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -93,6 +86,7 @@ public class AppendContractTest extends ContractTest {
         RecordedAdds adds = new RecordedAdds();
         ledger.addEntry(bytes("whole"));
         ledger.addEntry(bytes("whole, two messages"), 2);
+        ledger.addEntry(bytes("whole, no message"), 0);
         ledger.addEntry(bytes("<cut>"), 1, 3);
         ledger.addEntry(bytes("<cut two>"), 2, 1, 7);
         ledger.asyncAddEntry(bytes("array"), adds, 0);
@@ -102,8 +96,8 @@ public class AppendContractTest extends ContractTest {
         ledger.asyncAddEntry(Unpooled.wrappedBuffer(bytes("buffer two")), 2, adds, 4);
         assertThat(adds.await(5)).extracting(RecordedAdds.Outcome::text)
             .containsExactly("array", "array cut", "array two", "buffer", "buffer two");
-        assertThat(stored(ledger)).containsExactly("whole", "whole, two messages", "cut", "cut two", "array",
-            "array cut", "array two", "buffer", "buffer two");
+        assertThat(stored(ledger)).containsExactly("whole", "whole, two messages", "whole, no message", "cut",
+            "cut two", "array", "array cut", "array two", "buffer", "buffer two");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -258,8 +252,4 @@ public class AppendContractTest extends ContractTest {
         assertThat(stored(world.open(name, keepsAll))).isEqualTo(IntStream.range(0, 20).mapToObj(i -> "e" + i).toList());
     }
 
-    @SuppressWarnings("deprecation") // stock's brokers call it
-    private static void rollIfFull(ManagedLedger ledger) {
-        ledger.rollCurrentLedgerIfFull();
-    }
 }

@@ -1,9 +1,12 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.close;
+import static io.nereus.pulsar.contract.LedgerCalls.stored;
+import static io.nereus.pulsar.contract.LedgerCalls.terminate;
+import static io.nereus.pulsar.contract.LedgerCalls.trim;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.failure;
-import static io.nereus.pulsar.contract.Ledgers.texts;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.netty.buffer.ByteBuf;
@@ -11,9 +14,6 @@ import io.netty.buffer.PooledByteBufAllocator;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.CloseCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.TerminateCallback;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
@@ -21,7 +21,6 @@ import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerAlready
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFencedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerTerminatedException;
 import org.apache.bookkeeper.mledger.Position;
-import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.pulsar.metadata.api.MetadataStoreException;
 import org.testng.annotations.Test;
 
@@ -43,15 +42,6 @@ public class AppendFailureContractTest extends ContractTest {
             buffer.release();
         }
         return buffers;
-    }
-
-    private static List<String> stored(ManagedLedger ledger) throws Exception {
-        ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
-        List<String> texts = new ArrayList<>();
-        while (cursor.hasMoreEntries()) {
-            texts.addAll(texts(cursor.readEntries(100)));
-        }
-        return texts;
     }
 
     /** In call order: some that were stored, then only failures of one type. */
@@ -115,9 +105,7 @@ public class AppendFailureContractTest extends ContractTest {
             return;
         }
         assertThat(failure(() -> add(first, "later"))).isInstanceOf(ManagedLedgerFencedException.class);
-        CompletableFuture<Void> trimmed = new CompletableFuture<>();
-        first.trimConsumedLedgersInBackground(trimmed);
-        assertThat(failure(() -> await(trimmed))).isInstanceOf(ManagedLedgerFencedException.class);
+        assertThat(failure(() -> trim(first))).isInstanceOf(ManagedLedgerFencedException.class);
         assertThat(failure(() -> cursor.markDelete(position))).isInstanceOf(ManagedLedgerFencedException.class);
         assertThat(failure(first::terminate)).isInstanceOf(ManagedLedgerFencedException.class);
         assertThat(failure(() -> first.openCursor("new"))).isInstanceOf(ManagedLedgerFencedException.class);
@@ -197,6 +185,7 @@ public class AppendFailureContractTest extends ContractTest {
             assertNoneEndedTwice(adds);
             return;
         }
+        assertThat(adds.soFar()).as("before the deletion answers").hasSize(100);
         storedPrefix(adds.await(100), ManagedLedgerException.class);
         assertThat(buffers).allMatch(buffer -> buffer.refCnt() == 0);
     }
@@ -209,23 +198,12 @@ public class AppendFailureContractTest extends ContractTest {
         add(ledger, "first");
         RecordedAdds adds = new RecordedAdds();
         List<ByteBuf> buffers = start(ledger, adds, 100);
-        CompletableFuture<Position> terminated = new CompletableFuture<>();
-        ledger.asyncTerminate(new TerminateCallback() {
-            @Override
-            public void terminateComplete(Position position, Object ctx) {
-                terminated.complete(position);
-            }
-
-            @Override
-            public void terminateFailed(ManagedLedgerException exception, Object ctx) {
-                terminated.completeExceptionally(exception);
-            }
-        }, null);
-        Position last = await(terminated);
+        Position last = await(terminate(ledger));
         if (storage == Storage.STOCK) {
             assertNoneEndedTwice(adds); // what was on its way when the ledger was closed may never end
             return;
         }
+        assertThat(adds.soFar()).as("before the termination answers").hasSize(100);
         List<RecordedAdds.Outcome> outcomes = adds.await(100);
         List<String> prefix = storedPrefix(outcomes, ManagedLedgerTerminatedException.class);
         assertThat(outcomes).filteredOn(RecordedAdds.Outcome::stored)
@@ -246,20 +224,8 @@ public class AppendFailureContractTest extends ContractTest {
         world.secondBroker().open(name, world.config());
         RecordedAdds adds = new RecordedAdds();
         start(first, adds, 30);
-        CompletableFuture<Void> closed = new CompletableFuture<>();
-        first.asyncClose(new CloseCallback() {
-            @Override
-            public void closeComplete(Object ctx) {
-                closed.complete(null);
-            }
-
-            @Override
-            public void closeFailed(ManagedLedgerException exception, Object ctx) {
-                closed.completeExceptionally(exception);
-            }
-        }, null);
         try {
-            await(closed);
+            await(close(first));
         } catch (ManagedLedgerFencedException e) {
             assertThat(e).as("the answer for a ledger that was fenced by then").isNotNull();
         }

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
@@ -226,5 +227,34 @@ public class BacklogContractTest extends ContractTest {
             found.markDelete(positions.get(8));
             assertBacklog(found, 0);
         }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void oneExpiryPassRemovesExactlyTheExpiredPrefix_case_018(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        List<String> cursors = List.of("1", "50", "99", "100");
+        ManagedLedger ledger = world.open(name);
+        for (String expired : cursors) {
+            earliest(ledger, expired);
+        }
+        List<Position> positions = addMany(ledger, 100);
+        ManagedCursor none = earliest(ledger, "none");
+        assertThat(none.findNewestMatching(entry -> number(entry) < 0)).isNull();
+        world.restart(); // stock goes on in an empty ledger
+        ManagedLedger again = world.open(name);
+        for (String expired : cursors) {
+            ManagedCursor cursor = again.openCursor(expired);
+            int count = Integer.parseInt(expired);
+            Position newest = cursor.findNewestMatching(entry -> number(entry) < count);
+            assertThat(newest).as(expired).isEqualTo(positions.get(count - 1));
+            cursor.markDelete(newest);
+            assertBacklog(cursor, 100 - count);
+            assertThat(cursor.findNewestMatching(entry -> number(entry) < count)).as("nothing younger").isNull();
+        }
+    }
+
+    private static int number(Entry entry) {
+        return Integer.parseInt(Ledgers.text(entry).substring(1));
     }
 }

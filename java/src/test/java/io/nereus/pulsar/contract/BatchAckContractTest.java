@@ -5,16 +5,19 @@ import static io.nereus.pulsar.contract.CursorCalls.batch;
 import static io.nereus.pulsar.contract.CursorCalls.earliest;
 import static io.nereus.pulsar.contract.CursorCalls.read;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
+import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.failure;
 import static io.nereus.pulsar.contract.Storage.STOCK;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.Position;
+import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
 
 /** Acknowledgements of single messages of a batch: words in which a set bit is a message still unacknowledged. */
@@ -117,6 +120,19 @@ public class BatchAckContractTest extends ContractTest {
         cursor.markDelete(batch(positions.get(2), 0b10));
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(1));
         assertThat(cursor.getBatchPositionAckSet(positions.get(2))).isNull();
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aBatchOfAnOlderLedgerAcknowledgesNoMessageOfThisOne(Storage storage) throws Exception {
+        ManagedLedger ledger = ledger(storage);
+        ManagedCursor cursor = earliest(ledger, "c");
+        List<Position> positions = addMany(ledger, 2);
+        Position older = PositionFactory.create(positions.get(0).getLedgerId() - 1, 0);
+        await(CursorCalls.delete(cursor, batch(older, 0b10)));
+        await(CursorCalls.markDelete(cursor, batch(older, 0b10), Map.of()).exceptionally(refused -> null));
+        assertThat(cursor.getBatchPositionAckSet(positions.get(0))).isNull();
+        assertBacklog(cursor, 2);
+        assertThat(read(cursor, 10)).containsExactly("e0", "e1");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

@@ -83,7 +83,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyCallbackComesOnceAndHoldsNoLock(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 12);
         AtomicReference<Throwable> blocked = new AtomicReference<>();
         Runnable look = () -> {
@@ -110,7 +110,7 @@ public class CallbackThreadsContractTest extends ContractTest {
         cursor.asyncGetNthEntry(300, Exclude, Answer.entry(noNth), null);
         assertThat(noNth.get()).isNull();
         Answer<Position> found = new Answer<Position>().within(look);
-        cursor.asyncFindNewestMatching(FindPositionConstraint.SearchActiveEntries, Reading.numberAtMost(5),
+        cursor.asyncFindNewestMatching(FindPositionConstraint.SearchActiveEntries, Reads.numberAtMost(5),
             Answer.found(found), null);
         found.get();
         Answer<Object> reset = new Answer<>().within(look);
@@ -136,26 +136,55 @@ public class CallbackThreadsContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void callbacksComeOnTheThreadOfTheLedger(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
-        Answer<List<Entry>> read = Reading.readLater(cursor, 1);
+        Answer<List<Entry>> read = Reads.readLater(cursor, 1);
         read.get().forEach(Entry::release);
         Thread thread = read.thread();
         assertThat(thread).isNotSameAs(Thread.currentThread());
-        Answer<Entry> none = Reading.nth(cursor, 100, Exclude);
+        Answer<Entry> none = Reads.nth(cursor, 100, Exclude);
         none.get();
         cursor.close();
-        Answer<List<Entry>> refused = Reading.readLater(cursor, 1);
+        Answer<List<Entry>> refused = Reads.readLater(cursor, 1);
         refused.failure();
         for (Answer<?> answer : List.of(none, refused)) {
             assertThat(answer.thread()).isSameAs(storage == Storage.STOCK ? Thread.currentThread() : thread);
         }
     }
 
+    /** Case 75: a call that would wait for the thread it is on is refused at once; reads before they take anything. */
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aBlockingCursorCallInACallbackIsRefusedAtOnce_case_075(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 6);
+        List<Ledgers.ThrowingRunnable> calls = List.of(() -> cursor.readEntries(1), () -> cursor.readEntriesOrWait(1),
+            () -> cursor.replayEntries(Set.of(positions.get(1))), () -> cursor.getNthEntry(1, Exclude),
+            () -> cursor.findNewestMatching(Reads.numberAtMost(2)), () -> cursor.markDelete(positions.get(0)));
+        if (storage == Storage.STOCK) {
+            // stock waits for ever, or for its time-out; the asynchronous calls work there too
+            List<Answer<Entry>> nth = new ArrayList<>();
+            Answer<List<Entry>> read =
+                new Answer<List<Entry>>().within(() -> nth.add(Reads.nth(cursor, 1, Exclude)));
+            cursor.asyncReadEntries(1, Answer.entries(read), null, PositionFactory.LATEST);
+            assertThat(Ledgers.texts(read.get())).containsExactly("e0");
+            assertThat(Ledgers.text(nth.get(0).get())).isEqualTo("e0");
+            return;
+        }
+        List<ManagedLedgerException> refusals = new ArrayList<>();
+        Answer<List<Entry>> read = new Answer<List<Entry>>()
+            .within(() -> calls.forEach(call -> refusals.add(Ledgers.failure(call))));
+        cursor.asyncReadEntries(2, Answer.entries(read), null, PositionFactory.LATEST);
+        assertThat(Ledgers.texts(read.get())).isEqualTo(Reads.texts(0, 2));
+        assertThat(refusals).hasSize(calls.size()).allMatch(refusal -> refusal.getMessage().contains("callback"));
+        assertThat(Reads.readAll(cursor)).as("no refused read has taken an entry").isEqualTo(Reads.texts(2, 6));
+        Ledgers.await("the mark-delete goes on", () -> cursor.getMarkDeletedPosition().equals(positions.get(0)));
+    }
+
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aChainOfReadsDoesNotGrowTheStack(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         CompletableFuture<Integer> deepest = new CompletableFuture<>();
         AtomicInteger left = new AtomicInteger(CHAIN);
@@ -199,7 +228,7 @@ public class CallbackThreadsContractTest extends ContractTest {
 
     private CompletableFuture<Integer> chainOfRefusals(Storage storage, int length) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.close();
         CompletableFuture<Integer> deepest = new CompletableFuture<>();
         AtomicInteger left = new AtomicInteger(length);
@@ -226,8 +255,8 @@ public class CallbackThreadsContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setNewEntriesCheckDelayInMillis(0);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor throwing = Reading.earliest(ledger, "throwing");
-        ManagedCursor other = Reading.earliest(ledger, "other");
+        ManagedCursor throwing = Reads.earliest(ledger, "throwing");
+        ManagedCursor other = Reads.earliest(ledger, "other");
         Answer<List<Entry>> bad = new Answer<>();
         throwing.asyncReadEntriesOrWait(1, new ReadEntriesCallback() {
             @Override
@@ -241,11 +270,11 @@ public class CallbackThreadsContractTest extends ContractTest {
                 Answer.entries(bad).readEntriesFailed(exception, ctx);
             }
         }, null, PositionFactory.LATEST);
-        Answer<List<Entry>> good = Reading.readOrWait(other, 1);
+        Answer<List<Entry>> good = Reads.readOrWait(other, 1);
         Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(good.get())).containsExactly("e0");
         assertThat(Ledgers.texts(bad.get())).containsExactly("e0");
-        Answer<List<Entry>> next = Reading.readOrWait(throwing, 1);
+        Answer<List<Entry>> next = Reads.readOrWait(throwing, 1);
         Ledgers.add(ledger, "e1");
         assertThat(Ledgers.texts(next.get())).containsExactly("e1");
         assertThat(bad.calls()).isEqualTo(1);

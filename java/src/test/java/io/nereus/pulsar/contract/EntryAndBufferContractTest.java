@@ -31,7 +31,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryIsTheBytesThatWereAddedAndTheirPosition(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         byte[] bytes = "the bytes of an entry".getBytes(StandardCharsets.UTF_8);
         Position position = ledger.addEntry(bytes);
         Entry entry = cursor.readEntries(1).get(0);
@@ -51,7 +51,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void emptyEntriesAndLargeOnesAreEntries(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         byte[] large = new byte[1024 * 1024];
         new Random(7).nextBytes(large);
         ledger.addEntry(new byte[0]);
@@ -70,7 +70,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void positionsAreValues(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
         List<Entry> entries = cursor.readEntries(3);
         for (int i = 0; i < 3; i++) {
@@ -99,7 +99,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void heldEntriesKeepTheirBytes(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 60);
         List<Entry> held = new ArrayList<>();
         for (int round = 0; round < 20; round++) {
@@ -116,12 +116,12 @@ public class EntryAndBufferContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void heldEntriesOutliveTheirCursorAndTheirLedger(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         List<Entry> held = cursor.readEntries(3);
         ledger.deleteCursor("sub");
         ledger.close();
-        assertThat(Ledgers.texts(held)).isEqualTo(Reading.texts(0, 3));
+        assertThat(Ledgers.texts(held)).isEqualTo(Reads.texts(0, 3));
     }
 
     /** Case 78: bytes always match their position, however many read the same range at once. */
@@ -173,36 +173,36 @@ public class EntryAndBufferContractTest extends ContractTest {
         config.setNewEntriesCheckDelayInMillis(0);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, config);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 20);
         ledger.close();
         ledger = world.open(name, config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         // a read whose last entries cannot be had
         hook.failReadsOf("e5");
-        Answer<List<Entry>> failing = Reading.readLater(cursor, 10);
+        Answer<List<Entry>> failing = Reads.readLater(cursor, 10);
         failing.await();
         if (!failing.failed()) {
             failing.get().forEach(Entry::release);
         }
-        Reading.replay(cursor, Set.of(positions.get(3), positions.get(5), positions.get(9))).failure();
+        Reads.replay(cursor, Set.of(positions.get(3), positions.get(5), positions.get(9))).failure();
         hook.onRead(text -> { });
         // entries that are acknowledged between their read and their delivery
         cursor.rewind();
         cursor.delete(List.of(positions.get(2), positions.get(4)));
-        Reading.readLater(cursor, 8).get().forEach(Entry::release);
+        Reads.readLater(cursor, 8).get().forEach(Entry::release);
         // a read that is overtaken, a wait that is cancelled, and a close while reads are under way
-        Reading.readSkipping(cursor, 5, position -> {
+        Reads.readSkipping(cursor, 5, position -> {
             cursor.rewind();
             return false;
         }).get().forEach(Entry::release);
-        assertThat(Reading.readAll(cursor)).isNotEmpty();
-        Reading.readOrWait(cursor, 1);
+        assertThat(Reads.readAll(cursor)).isNotEmpty();
+        Reads.readOrWait(cursor, 1);
         assertThat(cursor.cancelPendingReadRequest()).isTrue();
         cursor.rewind();
         List<Answer<List<Entry>>> underWay = new ArrayList<>();
         for (int i = 0; i < 10; i++) {
-            underWay.add(Reading.readLater(cursor, 2));
+            underWay.add(Reads.readLater(cursor, 2));
         }
         ledger.close();
         for (Answer<List<Entry>> read : underWay) {

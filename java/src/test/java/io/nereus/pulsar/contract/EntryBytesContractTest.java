@@ -12,8 +12,6 @@ import io.netty.buffer.Unpooled;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.AddEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -41,22 +39,6 @@ public class EntryBytesContractTest extends ContractTest {
         } finally {
             entry.release();
         }
-    }
-
-    private static Position append(ManagedLedger ledger, ByteBuf buffer) throws Exception {
-        CompletableFuture<Position> added = new CompletableFuture<>();
-        ledger.asyncAddEntry(buffer, new AddEntryCallback() {
-            @Override
-            public void addComplete(Position position, ByteBuf data, Object ctx) {
-                added.complete(position);
-            }
-
-            @Override
-            public void addFailed(ManagedLedgerException exception, Object ctx) {
-                added.completeExceptionally(exception);
-            }
-        }, null);
-        return await(added);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -90,7 +72,7 @@ public class EntryBytesContractTest extends ContractTest {
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
         Position empty = ledger.addEntry(new byte[0]);
-        Position next = append(ledger, Unpooled.EMPTY_BUFFER);
+        Position next = await(LedgerCalls.add(ledger, Unpooled.EMPTY_BUFFER));
         assertThat(next).isGreaterThan(empty);
         assertThat(ledger.getNumberOfEntries()).isEqualTo(2);
         assertThat(ledger.getTotalSize()).isZero();
@@ -135,7 +117,7 @@ public class EntryBytesContractTest extends ContractTest {
         List<ByteBuf> buffers = List.of(heap, slice, two, many, readOnly);
         for (ByteBuf buffer : buffers) {
             int reader = buffer.readerIndex();
-            append(ledger, buffer);
+            await(LedgerCalls.add(ledger, buffer));
             assertThat(buffer.readerIndex()).as("the caller's indexes").isEqualTo(reader);
         }
         for (Entry entry : cursor.readEntries(10)) {

@@ -13,6 +13,7 @@ import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFencedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.MetadataNotFoundException;
+import org.apache.bookkeeper.mledger.ManagedLedgerFactory;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.pulsar.metadata.api.MetadataStoreException;
 import org.testng.annotations.Test;
@@ -115,7 +116,7 @@ public class FactoryDeleteTest extends ContractTest {
             if (deletion.handle((done, failure) -> failure == null).get()) {
                 succeeded++;
             } else {
-                assertThat(failure(() -> await(deletion))).isInstanceOf(ManagedLedgerException.MetaStoreException.class);
+                assertThat(failure(() -> await(deletion))).isInstanceOf(ManagedLedgerException.class);
             }
         }
         assertThat(succeeded).isPositive();
@@ -204,27 +205,48 @@ public class FactoryDeleteTest extends ContractTest {
         ManagedLedger ledger = world.open(name);
         add(ledger, "a");
         ledger.close();
-        for (int i = 0; i < 20; i++) { // more often than anybody tries again
-            world.store().failNext(FaultyStore.deletes(World.registryNode(name)),
-                new MetadataStoreException("the store is away"));
-        }
+        world.store().failNext(FaultyStore.gets(World.registryNode(name)),
+            new MetadataStoreException("the store is away"));
         assertThat(failure(() -> world.factory().delete(name))).hasStackTraceContaining("the store is away");
-        world.store().reset();
+        assertThat(world.store().faultsMet()).isTrue();
         world.factory().delete(name);
         assertGone(world, name);
         assertThat(world.open(name).getNumberOfEntries()).isZero();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aFailedDeletionOfAnOpenLedgerLeavesItUnusableAndMayBeRepeated(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        String name = world.freshName();
+        ManagedLedger ledger = world.open(name);
+        add(ledger, "a");
+        for (int i = 0; i < 20; i++) { // more often than anybody tries again
+            world.store().failNext(call -> true, new MetadataStoreException("the store is away"));
+        }
+        assertThat(failure(ledger::delete)).hasStackTraceContaining("the store is away");
+        world.store().reset();
+        assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerFencedException.class);
+        world.factory().delete(name);
+        assertGone(world, name);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletionOfALedgerThatAnotherBrokerHasOpenFencesThatBroker(Storage storage) throws Exception {
         World world = freshWorld(storage);
         String name = world.freshName();
-        ManagedLedger elsewhere = world.secondBroker().open(name, world.config());
+        ManagedLedgerFactory second = world.secondBroker();
+        ManagedLedger elsewhere = second.open(name, world.config());
         add(elsewhere, "a");
         world.factory().delete(name);
         assertGone(world, name);
-        ManagedLedgerException late = failure(() -> add(elsewhere, "late"));
-        assertThat(late).isInstanceOf(ManagedLedgerException.class);
+        if (storage == Storage.STOCK) { // the other broker goes on writing into a ledger that nobody will find
+            add(elsewhere, "lost");
+        } else {
+            assertThat(failure(() -> add(elsewhere, "late"))).isInstanceOf(ManagedLedgerFencedException.class);
+            assertThat(failure(() -> add(elsewhere, "later"))).isInstanceOf(ManagedLedgerFencedException.class);
+            assertThat(second.open(name, world.config())).isNotSameAs(elsewhere);
+            second.delete(name);
+        }
         assertGone(world, name);
         assertThat(world.open(name).getNumberOfEntries()).isZero();
     }

@@ -9,7 +9,6 @@ import org.apache.bookkeeper.common.util.OrderedExecutor;
  * Pulsar's mock of BookKeeper with the one promise of real bookies that it lacks: opening a ledger for recovery fences
  * whoever still writes to it.
  */
-@SuppressWarnings("try") // the mock is closed by shutdown()
 final class FencingBookKeeper extends PulsarMockBookKeeper {
 
     FencingBookKeeper(OrderedExecutor threads) throws Exception {
@@ -28,9 +27,21 @@ final class FencingBookKeeper extends PulsarMockBookKeeper {
         }, null);
     }
 
+    /** As Pulsar 4.2's BookKeeper client is asked; the mock has no metadata that could be kept up to date. */
+    public void asyncOpenLedger(long id, DigestType digestType, byte[] password, OpenCallback callback, Object ctx,
+                                boolean keepUpdateMetadata) {
+        asyncOpenLedger(id, digestType, password, callback, ctx);
+    }
+
     @Override
     public void asyncOpenLedgerNoRecovery(long id, DigestType digestType, byte[] password, OpenCallback callback,
                                           Object ctx) {
         super.asyncOpenLedger(id, digestType, password, callback, ctx);
+    }
+
+    /** A broker closes its client; the bookies live on until {@link #shutdown()}. */
+    @Override
+    public void close() {
+        // nothing is the client's own
     }
 }

@@ -23,20 +23,20 @@ public class FindNewestContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theNewestMatchIsFoundWhereverItLies(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        assertThat(cursor.findNewestMatching(Reading.numberAtMost(0))).as("an empty ledger").isNull();
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        assertThat(cursor.findNewestMatching(Reads.numberAtMost(0))).as("an empty ledger").isNull();
         for (int size = 1; size <= 9; size++) {
             Position last = Ledgers.add(ledger, "e" + (size - 1));
             for (int newest = -1; newest < size; newest++) {
                 Position expected = newest < 0 ? null : PositionFactory.create(last.getLedgerId(), newest);
                 for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
-                    assertThat(Reading.find(cursor, constraint, Reading.numberAtMost(newest)).get())
+                    assertThat(Reads.find(cursor, constraint, Reads.numberAtMost(newest)).get())
                         .as("%s of %s, %s", newest, size, constraint).isEqualTo(expected);
                 }
             }
         }
-        assertThat(cursor.findNewestMatching(Reading.numberAtMost(4)).getEntryId()).isEqualTo(4);
-        assertThat(cursor.findNewestMatching(SearchAllAvailableEntries, Reading.numberAtMost(3)).getEntryId())
+        assertThat(cursor.findNewestMatching(Reads.numberAtMost(4)).getEntryId()).isEqualTo(4);
+        assertThat(cursor.findNewestMatching(SearchAllAvailableEntries, Reads.numberAtMost(3)).getEntryId())
             .isEqualTo(3);
     }
 
@@ -44,7 +44,7 @@ public class FindNewestContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchReadsLogarithmicallyManyEntries(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         int entries = 500;
         Ledgers.addMany(ledger, entries);
         int most = 32 - Integer.numberOfLeadingZeros(entries - 1) + (storage == Storage.STOCK ? 3 : 2);
@@ -52,8 +52,8 @@ public class FindNewestContractTest extends ContractTest {
             for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
                 long before = ledger.getStats().getEntriesReadTotalCount();
                 AtomicInteger tested = new AtomicInteger();
-                Predicate<Entry> condition = Reading.numberAtMost(newest);
-                Position found = Reading.find(cursor, constraint, entry -> {
+                Predicate<Entry> condition = Reads.numberAtMost(newest);
+                Position found = Reads.find(cursor, constraint, entry -> {
                     tested.incrementAndGet();
                     return condition.test(entry);
                 }).get();
@@ -70,29 +70,29 @@ public class FindNewestContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void onlyAnActiveSearchBeginsBehindTheMarkDeletePosition(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(4));
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(3)).get()).isNull();
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(4)).get()).isNull();
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(7)).get())
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(3)).get()).isNull();
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(4)).get()).isNull();
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(7)).get())
             .isEqualTo(positions.get(7));
-        assertThat(Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(3)).get())
+        assertThat(Reads.find(cursor, SearchAllAvailableEntries, Reads.numberAtMost(3)).get())
             .isEqualTo(positions.get(3));
         cursor.markDelete(positions.get(9));
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(9)).get()).isNull();
-        assertThat(Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(9)).get())
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(9)).get()).isNull();
+        assertThat(Reads.find(cursor, SearchAllAvailableEntries, Reads.numberAtMost(9)).get())
             .isEqualTo(positions.get(9));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchFromTheLedgerIgnoresWhatTheCursorAcknowledged(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(9));
         Answer<Position> answer = new Answer<>();
-        cursor.asyncFindNewestMatching(SearchAllAvailableEntries, Reading.numberAtMost(6), Answer.found(answer), "ctx",
+        cursor.asyncFindNewestMatching(SearchAllAvailableEntries, Reads.numberAtMost(6), Answer.found(answer), "ctx",
             true);
         assertThat(answer.get()).isEqualTo(positions.get(6));
         assertThat(answer.ctx()).isEqualTo("ctx");
@@ -101,53 +101,53 @@ public class FindNewestContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchKeepsWithinItsStartAndEndWhichAreIncluded(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 12);
         Position start = positions.get(3);
         Position end = positions.get(8);
         for (FindPositionConstraint constraint : FindPositionConstraint.values()) {
-            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(2)).get()).isNull();
-            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(3)).get())
+            assertThat(Reads.findWithin(cursor, constraint, start, end, Reads.numberAtMost(2)).get()).isNull();
+            assertThat(Reads.findWithin(cursor, constraint, start, end, Reads.numberAtMost(3)).get())
                 .isEqualTo(start);
-            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(6)).get())
+            assertThat(Reads.findWithin(cursor, constraint, start, end, Reads.numberAtMost(6)).get())
                 .isEqualTo(positions.get(6));
             // where everything matches stock answers the entry behind the range
             int beyond = storage == Storage.STOCK ? 1 : 0;
-            assertThat(Reading.findWithin(cursor, constraint, start, end, Reading.numberAtMost(11)).get())
+            assertThat(Reads.findWithin(cursor, constraint, start, end, Reads.numberAtMost(11)).get())
                 .isEqualTo(positions.get(8 + beyond));
-            assertThat(Reading.findWithin(cursor, constraint, start, PositionFactory.LATEST, Reading.numberAtMost(20))
+            assertThat(Reads.findWithin(cursor, constraint, start, PositionFactory.LATEST, Reads.numberAtMost(20))
                 .get()).as("an end past the last entry").isEqualTo(positions.get(11));
-            assertThat(Reading.findWithin(cursor, constraint, null, end, Reading.numberAtMost(1)).get())
+            assertThat(Reads.findWithin(cursor, constraint, null, end, Reads.numberAtMost(1)).get())
                 .isEqualTo(positions.get(1));
-            assertThat(Reading.findWithin(cursor, constraint, start, start, Reading.numberAtMost(9)).get())
+            assertThat(Reads.findWithin(cursor, constraint, start, start, Reads.numberAtMost(9)).get())
                 .isEqualTo(positions.get(3 + beyond));
-            assertThat(Reading.findWithin(cursor, constraint, end, start, Reading.numberAtMost(9)).get())
+            assertThat(Reads.findWithin(cursor, constraint, end, start, Reads.numberAtMost(9)).get())
                 .as("a range that ends before it starts").isNull();
         }
         cursor.markDelete(positions.get(5));
-        assertThat(Reading.findWithin(cursor, SearchAllAvailableEntries, start, end, Reading.numberAtMost(4)).get())
+        assertThat(Reads.findWithin(cursor, SearchAllAvailableEntries, start, end, Reads.numberAtMost(4)).get())
             .isEqualTo(positions.get(4));
-        assertThat(Reading.findWithin(cursor, SearchActiveEntries, positions.get(7), end, Reading.numberAtMost(7))
+        assertThat(Reads.findWithin(cursor, SearchActiveEntries, positions.get(7), end, Reads.numberAtMost(7))
             .get()).isEqualTo(positions.get(7));
-        assertThat(Reading.findWithin(cursor, SearchActiveEntries, null, end, Reading.numberAtMost(5)).get()).isNull();
+        assertThat(Reads.findWithin(cursor, SearchActiveEntries, null, end, Reads.numberAtMost(5)).get()).isNull();
     }
 
     /** Expiry must never take an entry that is younger than the first one it may keep. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anActiveSearchAnswersNothingIfTheFirstEntryDoesNotMatch(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (String text : List.of("e9", "e0", "e0", "e0", "e0")) {
             Ledgers.add(ledger, text);
         }
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(5)).get()).isNull();
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(5)).get()).isNull();
     }
 
     /** Case 39: times that do not rise strictly lead to the nearest entry, not to the start of the topic. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchByTimesOutOfOrderEndsNearby_case_039(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         int[] times = {2, 1, 3, 5, 4, 6};
         for (int time : times) {
             Ledgers.add(ledger, "e" + time);
@@ -156,7 +156,7 @@ public class FindNewestContractTest extends ContractTest {
         int[] expected = storage == Storage.STOCK ? new int[] {-1, -1, 1, 2, 2, 4, 5, 5}
             : new int[] {-1, 1, 1, 2, 2, 4, 5, 5};
         for (int time = 0; time <= 7; time++) {
-            Position found = Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(time)).get();
+            Position found = Reads.find(cursor, SearchAllAvailableEntries, Reads.numberAtMost(time)).get();
             int index = found == null ? -1 : (int) found.getEntryId();
             assertThat(index).as("the newest entry not after %s", time).isEqualTo(expected[time]);
             assertThat(index < 0 || times[index] <= time).isTrue();
@@ -165,7 +165,7 @@ public class FindNewestContractTest extends ContractTest {
         List<Position> tail = List.of(PositionFactory.create(ledger.getLastConfirmedEntry().getLedgerId(), 4),
             ledger.getLastConfirmedEntry());
         cursor.delete(tail);
-        Position six = Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(6)).get();
+        Position six = Reads.find(cursor, SearchAllAvailableEntries, Reads.numberAtMost(6)).get();
         assertThat(six).isEqualTo(storage == Storage.STOCK ? PositionFactory.create(six.getLedgerId(), 0)
             : ledger.getLastConfirmedEntry());
     }
@@ -176,13 +176,13 @@ public class FindNewestContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 100);
         ledger.close();
         ledger = world.open(name);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int expired : new int[] {-1, 0, 1, 49, 98, 99}) {
-            assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(expired)).get())
+            assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(expired)).get())
                 .isEqualTo(expired < 0 ? null : positions.get(expired));
         }
     }
@@ -191,12 +191,12 @@ public class FindNewestContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void thePredicateOwnsTheEntry(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 7);
         AtomicInteger references = new AtomicInteger(1);
-        Reading.find(cursor, SearchActiveEntries, entry -> {
+        Reads.find(cursor, SearchActiveEntries, entry -> {
             references.set(Math.max(references.get(), ((ReferenceCounted) entry).refCnt()));
-            return Reading.numberAtMost(3).test(entry);
+            return Reads.numberAtMost(3).test(entry);
         }).get();
         assertThat(references.get()).isEqualTo(1);
     }
@@ -209,26 +209,26 @@ public class FindNewestContractTest extends ContractTest {
         config.setManagedLedgerInterceptor(hook);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, config);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
         ledger.close();
-        ManagedCursor cursor = Reading.earliest(world.open(name, config), "sub");
+        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
         hook.failReadsOf("e0");
-        Answer<Position> answer = Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(1));
+        Answer<Position> answer = Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(1));
         answer.failure();
         assertThat(answer.failedAt()).isEqualTo(positions.get(0));
         assertThat(answer.calls()).isEqualTo(1);
         hook.onRead(text -> { });
-        assertThat(Reading.find(cursor, SearchActiveEntries, Reading.numberAtMost(1)).get())
+        assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(1)).get())
             .as("the next search").isEqualTo(positions.get(1));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPredicateThatThrowsFailsTheSearch(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
-        Answer<Position> answer = Reading.find(cursor, SearchActiveEntries, entry -> {
+        Answer<Position> answer = Reads.find(cursor, SearchActiveEntries, entry -> {
             entry.release();
             throw new IllegalStateException("of the predicate");
         });

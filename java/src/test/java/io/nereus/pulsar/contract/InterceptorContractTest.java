@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.textAt;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.failure;
@@ -11,13 +12,9 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
-import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerInterceptException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerTerminatedException;
 import org.apache.bookkeeper.mledger.Position;
@@ -41,22 +38,6 @@ public class InterceptorContractTest extends ContractTest {
         return buffer;
     }
 
-    private static String read(ManagedLedger ledger, Position position) throws Exception {
-        CompletableFuture<Entry> entry = new CompletableFuture<>();
-        ledger.asyncReadEntry(position, new ReadEntryCallback() {
-            @Override
-            public void readEntryComplete(Entry read, Object ctx) {
-                entry.complete(read);
-            }
-
-            @Override
-            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
-                entry.completeExceptionally(exception);
-            }
-        }, null);
-        return text(await(entry));
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theBytesAfterTheInterceptorAreStoredAndHandedToTheCallback(Storage storage) throws Exception {
         World world = world(storage);
@@ -68,7 +49,7 @@ public class InterceptorContractTest extends ContractTest {
         RecordedAdds.Outcome outcome = adds.await(1).get(0);
         assertThat(outcome.text()).isEqualTo("+a");
         assertThat(interceptor.calls).startsWith("properties null").endsWith("before a of 3 ctx mine");
-        assertThat(read(ledger, outcome.position())).isEqualTo("+a");
+        assertThat(textAt(ledger, outcome.position())).isEqualTo("+a");
         assertThat(ledger.getTotalSize()).isEqualTo(2);
         await("the buffer to be given back", () -> buffer.refCnt() == 0);
     }
@@ -160,7 +141,7 @@ public class InterceptorContractTest extends ContractTest {
         Position position = adds.await(1).get(0).position();
         assertThat(adds.soFar().get(0).text()).as("the bytes before the processor").isEqualTo("+text");
         world.restart();
-        assertThat(read(world.open(name), position)).as("without the processor").isEqualTo("+TEXT");
+        assertThat(textAt(world.open(name), position)).as("without the processor").isEqualTo("+TEXT");
         world.restart();
         ManagedLedger again = world.open(name, with(world, interceptor));
         assertThat(texts(again.openCursor("c", InitialPosition.Earliest).readEntries(1))).containsExactly("+text");

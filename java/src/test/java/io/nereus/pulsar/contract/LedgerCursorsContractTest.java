@@ -1,5 +1,7 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.opened;
+import static io.nereus.pulsar.contract.LedgerCalls.readOrWait;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -12,8 +14,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteCursorCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.OpenCursorCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntriesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -27,20 +27,6 @@ import org.testng.annotations.Test;
 /** How a ledger makes, finds, lists and deletes cursors. */
 public class LedgerCursorsContractTest extends ContractTest {
 
-    private static final class Opened implements OpenCursorCallback {
-        private final CompletableFuture<ManagedCursor> future = new CompletableFuture<>();
-
-        @Override
-        public void openCursorComplete(ManagedCursor cursor, Object ctx) {
-            future.complete(cursor);
-        }
-
-        @Override
-        public void openCursorFailed(ManagedLedgerException exception, Object ctx) {
-            future.completeExceptionally(exception);
-        }
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfOpenStartsWhereItSays(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
@@ -51,15 +37,15 @@ public class LedgerCursorsContractTest extends ContractTest {
         ManagedCursor full = ledger.openCursor("full", InitialPosition.Earliest, Map.of("p", 7L), Map.of("c", "x"));
         assertThat(full.getProperties()).isEqualTo(Map.of("p", 7L));
         assertThat(full.getCursorProperties()).isEqualTo(Map.of("c", "x"));
-        Opened plain = new Opened();
-        ledger.asyncOpenCursor("async", plain, null);
-        assertThat(await(plain.future).getNumberOfEntriesInBacklog(true)).isZero();
-        Opened earliest = new Opened();
-        ledger.asyncOpenCursor("async earliest", InitialPosition.Earliest, earliest, null);
-        assertThat(await(earliest.future).getNumberOfEntriesInBacklog(true)).isEqualTo(3);
-        Opened all = new Opened();
-        ledger.asyncOpenCursor("async full", InitialPosition.Latest, Map.of("p", 1L), Map.of(), all, null);
-        assertThat(await(all.future).getProperties()).isEqualTo(Map.of("p", 1L));
+        CompletableFuture<ManagedCursor> plain = new CompletableFuture<>();
+        ledger.asyncOpenCursor("async", opened(plain), null);
+        assertThat(await(plain).getNumberOfEntriesInBacklog(true)).isZero();
+        CompletableFuture<ManagedCursor> earliest = new CompletableFuture<>();
+        ledger.asyncOpenCursor("async earliest", InitialPosition.Earliest, opened(earliest), null);
+        assertThat(await(earliest).getNumberOfEntriesInBacklog(true)).isEqualTo(3);
+        CompletableFuture<ManagedCursor> all = new CompletableFuture<>();
+        ledger.asyncOpenCursor("async full", InitialPosition.Latest, Map.of("p", 1L), Map.of(), opened(all), null);
+        assertThat(await(all).getProperties()).isEqualTo(Map.of("p", 1L));
         assertThat(ledger.getCursors()).hasSize(6).allMatch(ManagedCursor::isDurable);
     }
 
@@ -78,15 +64,15 @@ public class LedgerCursorsContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        List<Opened> opens = new ArrayList<>();
+        List<CompletableFuture<ManagedCursor>> opens = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
-            Opened opened = new Opened();
+            CompletableFuture<ManagedCursor> opened = new CompletableFuture<>();
             opens.add(opened);
-            CompletableFuture.runAsync(() -> ledger.asyncOpenCursor("s", opened, null));
+            CompletableFuture.runAsync(() -> ledger.asyncOpenCursor("s", opened(opened), null));
         }
-        ManagedCursor cursor = await(opens.get(0).future);
-        for (Opened opened : opens) {
-            assertThat(await(opened.future)).isSameAs(cursor);
+        ManagedCursor cursor = await(opens.get(0));
+        for (CompletableFuture<ManagedCursor> opened : opens) {
+            assertThat(await(opened)).isSameAs(cursor);
         }
         world.restart();
         assertThat(world.open(name).getCursors()).extracting(ManagedCursor::getName).containsExactly("s");
@@ -178,18 +164,7 @@ public class LedgerCursorsContractTest extends ContractTest {
     public void aCursorTakenFromTheWaitingOnesIsNotWoken(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
         ManagedCursor cursor = ledger.openCursor("c");
-        CompletableFuture<List<Entry>> read = new CompletableFuture<>();
-        cursor.asyncReadEntriesOrWait(1, new ReadEntriesCallback() {
-            @Override
-            public void readEntriesComplete(List<Entry> entries, Object ctx) {
-                read.complete(entries);
-            }
-
-            @Override
-            public void readEntriesFailed(ManagedLedgerException exception, Object ctx) {
-                read.completeExceptionally(exception);
-            }
-        }, null, PositionFactory.LATEST);
+        CompletableFuture<List<Entry>> read = readOrWait(cursor);
         await("the cursor to wait", () -> await(ledger.getManagedLedgerInternalStats(false)).waitingCursorsCount == 1);
         ledger.removeWaitingCursor(cursor);
         cursor.cancelPendingReadRequest();

@@ -1,13 +1,15 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.updated;
 import static io.nereus.pulsar.contract.Ledgers.await;
 import static io.nereus.pulsar.contract.Ledgers.failure;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.UpdatePropertiesCallback;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
@@ -15,20 +17,6 @@ import org.testng.annotations.Test;
 
 /** The properties of a ledger. */
 public class LedgerPropertiesContractTest extends ContractTest {
-
-    private static final class Updated implements UpdatePropertiesCallback {
-        private final CompletableFuture<Map<String, String>> future = new CompletableFuture<>();
-
-        @Override
-        public void updatePropertiesComplete(Map<String, String> properties, Object ctx) {
-            future.complete(new HashMap<>(properties));
-        }
-
-        @Override
-        public void updatePropertiesFailed(ManagedLedgerException exception, Object ctx) {
-            future.completeExceptionally(exception);
-        }
-    }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfChangeIsDurable(Storage storage) throws Exception {
@@ -39,15 +27,15 @@ public class LedgerPropertiesContractTest extends ContractTest {
         ledger.setProperty("a", "1");
         ledger.setProperties(Map.of("b", "2", "c", "3"));
         ledger.deleteProperty("b");
-        Updated set = new Updated();
-        ledger.asyncSetProperty("d", "4", set, null);
-        assertThat(await(set.future)).containsEntry("d", "4").containsEntry("a", "1");
-        Updated more = new Updated();
-        ledger.asyncSetProperties(Map.of("a", "one"), more, null);
-        await(more.future);
-        Updated deleted = new Updated();
-        ledger.asyncDeleteProperty("c", deleted, null);
-        assertThat(await(deleted.future)).isEqualTo(Map.of("a", "one", "d", "4"));
+        CompletableFuture<Map<String, String>> set = new CompletableFuture<>();
+        ledger.asyncSetProperty("d", "4", updated(set), null);
+        assertThat(await(set)).containsEntry("d", "4").containsEntry("a", "1");
+        CompletableFuture<Map<String, String>> more = new CompletableFuture<>();
+        ledger.asyncSetProperties(Map.of("a", "one"), updated(more), null);
+        await(more);
+        CompletableFuture<Map<String, String>> deleted = new CompletableFuture<>();
+        ledger.asyncDeleteProperty("c", updated(deleted), null);
+        assertThat(await(deleted)).isEqualTo(Map.of("a", "one", "d", "4"));
         assertThat(ledger.getProperties()).isEqualTo(Map.of("a", "one", "d", "4"));
         world.crash();
         assertThat(world.open(name).getProperties()).isEqualTo(Map.of("a", "one", "d", "4"));
@@ -66,16 +54,17 @@ public class LedgerPropertiesContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        Updated[] updates = new Updated[20];
-        for (int i = 0; i < updates.length; i++) {
-            updates[i] = new Updated();
-            ledger.asyncSetProperties(Map.of("last", Integer.toString(i), "key" + i, "v"), updates[i], null);
+        List<CompletableFuture<Map<String, String>>> updates = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            CompletableFuture<Map<String, String>> update = new CompletableFuture<>();
+            updates.add(update);
+            ledger.asyncSetProperties(Map.of("last", Integer.toString(i), "key" + i, "v"), updated(update), null);
             if (storage == Storage.STOCK) {
-                await(updates[i].future); // stock puts off what meets another change, without keeping the order
+                await(update); // stock puts off what meets another change, without keeping the order
             }
         }
-        for (Updated update : updates) {
-            await(update.future);
+        for (CompletableFuture<Map<String, String>> update : updates) {
+            await(update);
         }
         assertThat(ledger.getProperties()).containsEntry("last", "19").hasSize(21);
         world.restart();
@@ -86,10 +75,10 @@ public class LedgerPropertiesContractTest extends ContractTest {
     public void theCallersMapMayChangeAfterTheCall(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
         Map<String, String> map = new HashMap<>(Map.of("a", "1"));
-        Updated updated = new Updated();
-        ledger.asyncSetProperties(map, updated, null);
+        CompletableFuture<Map<String, String>> change = new CompletableFuture<>();
+        ledger.asyncSetProperties(map, updated(change), null);
         map.put("a", "changed");
-        assertThat(await(updated.future)).containsEntry("a", "1");
+        assertThat(await(change)).containsEntry("a", "1");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

@@ -41,10 +41,10 @@ public class NonDurableCursorContractTest extends ContractTest {
             assertThat(cursor.getReadPosition()).isEqualTo(i < 5 ? positions.get(i + 1) : positions.get(5).getNext());
             assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(5 - i);
             assertThat(cursor.getNumberOfEntriesInBacklog(false)).isEqualTo(5 - i);
-            assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(i + 1, 6));
+            assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(i + 1, 6));
         }
         ManagedCursor before = ledger.newNonDurableCursor(PositionFactory.create(positions.get(0).getLedgerId(), -1));
-        assertThat(Reading.readAll(before)).isEqualTo(Reading.texts(0, 6));
+        assertThat(Reads.readAll(before)).isEqualTo(Reads.texts(0, 6));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -53,16 +53,16 @@ public class NonDurableCursorContractTest extends ContractTest {
         ManagedCursor onEmpty = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "first");
         ManagedCursor latestOnEmpty = ledger.newNonDurableCursor(PositionFactory.LATEST, "first of latest");
         Ledgers.addMany(ledger, 4);
-        assertThat(Reading.readAll(onEmpty)).isEqualTo(Reading.texts(0, 4));
-        assertThat(Reading.readAll(latestOnEmpty)).isEqualTo(Reading.texts(0, 4));
+        assertThat(Reads.readAll(onEmpty)).isEqualTo(Reads.texts(0, 4));
+        assertThat(Reads.readAll(latestOnEmpty)).isEqualTo(Reads.texts(0, 4));
         ManagedCursor earliest = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
         ManagedCursor latest = ledger.newNonDurableCursor(PositionFactory.LATEST);
         assertThat(earliest.getNumberOfEntriesInBacklog(true)).isEqualTo(4);
         assertThat(latest.getNumberOfEntriesInBacklog(true)).isZero();
         assertThat(latest.readEntries(5)).isEmpty();
         Ledgers.add(ledger, "e4");
-        assertThat(Reading.readAll(earliest)).isEqualTo(Reading.texts(0, 5));
-        assertThat(Reading.readAll(latest)).containsExactly("e4");
+        assertThat(Reads.readAll(earliest)).isEqualTo(Reads.texts(0, 5));
+        assertThat(Reads.readAll(latest)).containsExactly("e4");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -77,13 +77,13 @@ public class NonDurableCursorContractTest extends ContractTest {
         starts.add(last.getNext());
         starts.add(PositionFactory.create(last.getLedgerId() + 1, 0));
         for (Position start : starts) {
-            assertThat(Reading.readAll(reader(ledger, start, InitialPosition.Earliest))).as("%s", start)
-                .isEqualTo(Reading.texts(0, 4));
-            assertThat(Reading.readAll(reader(ledger, start, InitialPosition.Latest))).as("%s", start).isEmpty();
+            assertThat(Reads.readAll(reader(ledger, start, InitialPosition.Earliest))).as("%s", start)
+                .isEqualTo(Reads.texts(0, 4));
+            assertThat(Reads.readAll(reader(ledger, start, InitialPosition.Latest))).as("%s", start).isEmpty();
         }
         // a ledger id of -1 is "earliest", whatever the entry id
-        assertThat(Reading.readAll(reader(ledger, PositionFactory.create(-1, 7), InitialPosition.Latest)))
-            .isEqualTo(Reading.texts(0, 4));
+        assertThat(Reads.readAll(reader(ledger, PositionFactory.create(-1, 7), InitialPosition.Latest)))
+            .isEqualTo(Reads.texts(0, 4));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -98,16 +98,16 @@ public class NonDurableCursorContractTest extends ContractTest {
         reader.delete(List.of(positions.get(2), positions.get(4)));
         assertThat(reader.getMarkDeletedPosition()).isEqualTo(positions.get(0));
         assertThat(reader.getNumberOfEntriesInBacklog(true)).isEqualTo(3);
-        assertThat(Reading.readAll(reader)).containsExactly("e1", "e3", "e5");
+        assertThat(Reads.readAll(reader)).containsExactly("e1", "e3", "e5");
         assertThat(reader.getPersistentMarkDeletedPosition()).isNull();
         Ledgers.failure(() -> reader.markDelete(positions.get(5).getNext()));
         reader.resetCursor(positions.get(1));
-        assertThat(Reading.readAll(reader)).isEqualTo(Reading.texts(1, 6));
+        assertThat(Reads.readAll(reader)).isEqualTo(Reads.texts(1, 6));
         world.restart();
         ledger = world.open(name);
         assertThat(ledger.getCursors()).isEmpty();
-        assertThat(Reading.readAll(ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader")))
-            .isEqualTo(Reading.texts(0, 6));
+        assertThat(Reads.readAll(ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader")))
+            .isEqualTo(Reads.texts(0, 6));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -116,7 +116,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         Ledgers.addMany(ledger, 3);
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         assertThat(ledger.newNonDurableCursor(PositionFactory.LATEST, "reader")).isSameAs(reader);
-        ManagedCursor durable = Reading.earliest(ledger, "durable");
+        ManagedCursor durable = Reads.earliest(ledger, "durable");
         assertThat(ledger.newNonDurableCursor(PositionFactory.LATEST, "durable")).isSameAs(durable);
         assertThat(ledger.newNonDurableCursor(PositionFactory.LATEST).getName())
             .isNotEqualTo(ledger.newNonDurableCursor(PositionFactory.LATEST).getName());
@@ -133,7 +133,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         ledger.deleteCursor("reader");
         assertThat(ledger.getCursors()).isEmpty();
         assertThat(Ledgers.failure(() -> ledger.deleteCursor("reader"))).isInstanceOf(CursorNotFoundException.class);
-        assertThat(Reading.readAll(ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader"))).hasSize(3);
+        assertThat(Reads.readAll(ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader"))).hasSize(3);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -150,14 +150,14 @@ public class NonDurableCursorContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setDeletionAtBatchIndexLevelEnabled(true);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 8);
         cursor.markDelete(positions.get(1));
         cursor.delete(List.of(positions.get(3), positions.get(6)));
         Position batch = positions.get(5);
         cursor.delete(AckSetStateUtil.createPositionWithAckSet(batch.getLedgerId(), batch.getEntryId(),
             new long[] {0b0110}));
-        assertThat(Reading.read(cursor, 2)).containsExactly("e2", "e4");
+        assertThat(Reads.read(cursor, 2)).containsExactly("e2", "e4");
         ManagedCursor copy = cursor.duplicateNonDurableCursor("copy");
         assertThat(copy.isDurable()).isFalse();
         assertThat(copy.getName()).isEqualTo("copy");
@@ -165,7 +165,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         assertThat(copy.isMessageDeleted(positions.get(3))).isTrue();
         assertThat(copy.getDeletedBatchIndexesAsLongArray(batch)).isEqualTo(new long[] {0b0110});
         assertThat(copy.getNumberOfEntriesInBacklog(true)).isEqualTo(4);
-        assertThat(Reading.readAll(copy)).as("from the first unacknowledged entry").containsExactly("e2", "e4", "e5",
+        assertThat(Reads.readAll(copy)).as("from the first unacknowledged entry").containsExactly("e2", "e4", "e5",
             "e7");
         copy.markDelete(positions.get(7));
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(1));
@@ -179,14 +179,14 @@ public class NonDurableCursorContractTest extends ContractTest {
     public void aDuplicateDoesNotTouchAnExistingCursorOfItsName(Storage storage) throws Exception {
         if (storage == Storage.STOCK) {
             ManagedLedger ledger = world(storage).open(world(storage).freshName());
-            ManagedCursor cursor = Reading.earliest(ledger, "sub");
+            ManagedCursor cursor = Reads.earliest(ledger, "sub");
             ManagedCursor taken = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "taken");
             assertThat(cursor.duplicateNonDurableCursor("taken")).isSameAs(taken);
             return;
         }
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        ManagedCursor durable = Reading.earliest(ledger, "durable");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        ManagedCursor durable = Reads.earliest(ledger, "durable");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.markDelete(positions.get(2));
@@ -206,7 +206,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         config.setMaxEntriesPerLedger(2);
         config.setRetentionTime(0, TimeUnit.MILLISECONDS);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor durable = Reading.earliest(ledger, "sub");
+        ManagedCursor durable = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         durable.markDelete(positions.get(5));
         trim(ledger);
@@ -223,7 +223,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         }
         Ledgers.add(ledger, "e6");
         for (ManagedCursor reader : readers) {
-            assertThat(Reading.readAll(reader)).as("what %s reads", reader).containsExactly("e6");
+            assertThat(Reads.readAll(reader)).as("what %s reads", reader).containsExactly("e6");
         }
     }
 
@@ -234,7 +234,7 @@ public class NonDurableCursorContractTest extends ContractTest {
         config.setMaxEntriesPerLedger(2);
         config.setRetentionTime(0, TimeUnit.MILLISECONDS);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor durable = Reading.earliest(ledger, "sub");
+        ManagedCursor durable = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 8);
         durable.markDelete(positions.get(3));
         trim(ledger);
@@ -252,7 +252,7 @@ public class NonDurableCursorContractTest extends ContractTest {
             }
         }, null);
         Ledgers.await(acked);
-        assertThat(Reading.readAll(reader)).isEqualTo(Reading.texts(4, 8));
+        assertThat(Reads.readAll(reader)).isEqualTo(Reads.texts(4, 8));
         assertThat(reader.getNumberOfEntriesInBacklog(true)).isEqualTo(4);
     }
 
@@ -270,7 +270,7 @@ public class NonDurableCursorContractTest extends ContractTest {
             config.setMaxEntriesPerLedger(2);
             config.setRetentionTime(0, TimeUnit.MILLISECONDS);
             ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-            ManagedCursor durable = Reading.earliest(ledger, "sub");
+            ManagedCursor durable = Reads.earliest(ledger, "sub");
             List<Position> positions = Ledgers.addMany(ledger, 9);
             CompletableFuture<Void> trimmed = new CompletableFuture<>();
             durable.markDelete(positions.get(5));
@@ -279,7 +279,7 @@ public class NonDurableCursorContractTest extends ContractTest {
             Ledgers.await(trimmed);
             long backlog = reader.getNumberOfEntriesInBacklog(true);
             assertThat(reader.getNumberOfEntriesInBacklog(false)).isEqualTo(backlog);
-            assertThat(Reading.readAll(reader)).hasSize((int) backlog).endsWith("e8");
+            assertThat(Reads.readAll(reader)).hasSize((int) backlog).endsWith("e8");
         }
     }
 }

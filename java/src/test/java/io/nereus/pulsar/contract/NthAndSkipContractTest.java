@@ -28,20 +28,20 @@ public class NthAndSkipContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesOfTheBacklogAreCountedFromOne(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(nthText(cursor, 1, Exclude)).as("an empty ledger").isNull();
         List<Position> positions = Ledgers.addMany(ledger, 10);
         assertThat(nthText(cursor, 1, Exclude)).isEqualTo("e0");
         assertThat(nthText(cursor, 10, Include)).isEqualTo("e9");
         assertThat(nthText(cursor, 11, Exclude)).isNull();
-        assertThat(Reading.read(cursor, 5)).hasSize(5);
+        assertThat(Reads.read(cursor, 5)).hasSize(5);
         assertThat(nthText(cursor, 1, Exclude)).as("reading does not count").isEqualTo("e0");
         cursor.markDelete(positions.get(2));
         assertThat(nthText(cursor, 1, Exclude)).isEqualTo("e3");
         assertThat(nthText(cursor, 7, Exclude)).isEqualTo("e9");
         assertThat(nthText(cursor, 8, Exclude)).isNull();
         assertThat(cursor.getReadPosition()).as("nothing moves").isEqualTo(positions.get(5));
-        Answer<Entry> answer = Reading.nth(cursor, 2, Exclude);
+        Answer<Entry> answer = Reads.nth(cursor, 2, Exclude);
         assertThat(((ReferenceCounted) answer.get()).refCnt()).isEqualTo(1);
         assertThat(Ledgers.text(answer.get())).isEqualTo("e4");
         assertThat(answer.calls()).isEqualTo(1);
@@ -50,7 +50,7 @@ public class NthAndSkipContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesAcknowledgedOneByOneCountOnlyIfAskedFor(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.delete(List.of(positions.get(1), positions.get(2), positions.get(5), positions.get(9)));
         List<String> unacknowledged = List.of("e0", "e3", "e4", "e6", "e7", "e8");
@@ -67,11 +67,11 @@ public class NthAndSkipContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anImpossibleCountAndAClosedCursorAreRefused(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 1);
         assertThatThrownBy(() -> cursor.getNthEntry(0, Exclude)).isInstanceOf(IllegalArgumentException.class);
         cursor.close();
-        assertThat(Reading.nth(cursor, 1, Exclude).failure()).isInstanceOf(CursorAlreadyClosedException.class);
+        assertThat(Reads.nth(cursor, 1, Exclude).failure()).isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(Ledgers.failure(() -> cursor.getNthEntry(1, Include)))
             .isInstanceOf(CursorAlreadyClosedException.class);
     }
@@ -84,12 +84,12 @@ public class NthAndSkipContractTest extends ContractTest {
         config.setManagedLedgerInterceptor(hook);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, config);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         ledger.close();
-        ManagedCursor cursor = Reading.earliest(world.open(name, config), "sub");
+        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
         hook.failReadsOf("e1");
-        Answer<Entry> answer = Reading.nth(cursor, 2, Exclude);
+        Answer<Entry> answer = Reads.nth(cursor, 2, Exclude);
         answer.failure();
         assertThat(answer.calls()).isEqualTo(1);
         assertThat(nthText(cursor, 3, Exclude)).isEqualTo("e2");
@@ -101,12 +101,12 @@ public class NthAndSkipContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 100);
         for (int n : new int[] {1, 99, 100, 101}) {
             ledger.close();
             ledger = world.open(name);
-            ManagedCursor cursor = Reading.earliest(ledger, "sub");
+            ManagedCursor cursor = Reads.earliest(ledger, "sub");
             assertThat(nthText(cursor, n, Exclude)).isEqualTo(n > 100 ? null : "e" + (n - 1));
             ManagedCursor skipping = cursor.duplicateNonDurableCursor("skip-" + n);
             skipping.skipEntries(n, Exclude);
@@ -118,23 +118,23 @@ public class NthAndSkipContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void skippingAcknowledgesTheFirstOfTheBacklog(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.skipEntries(3, Include);
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(7);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(3));
-        Answer<Void> none = Reading.skip(cursor, 0, Exclude);
+        Answer<Void> none = Reads.skip(cursor, 0, Exclude);
         none.get();
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
         cursor.skipEntries(100, Exclude);
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(9));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isZero();
-        Answer<Void> pastEnd = Reading.skip(cursor, 5, Exclude);
+        Answer<Void> pastEnd = Reads.skip(cursor, 5, Exclude);
         pastEnd.get();
         assertThat(pastEnd.calls()).isEqualTo(1);
         Ledgers.add(ledger, "e10");
-        assertThat(Reading.readAll(cursor)).containsExactly("e10");
+        assertThat(Reads.readAll(cursor)).containsExactly("e10");
     }
 
     /** Case 42: with holes, what was acknowledged one by one is not counted. */
@@ -146,18 +146,18 @@ public class NthAndSkipContractTest extends ContractTest {
             config.setRetentionTime(-1, TimeUnit.DAYS);
             config.setRetentionSizeInMB(-1);
             ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-            ManagedCursor excluding = Reading.earliest(ledger, "excluding");
-            ManagedCursor including = Reading.earliest(ledger, "including");
+            ManagedCursor excluding = Reads.earliest(ledger, "excluding");
+            ManagedCursor including = Reads.earliest(ledger, "including");
             List<Position> positions = Ledgers.addMany(ledger, 10);
             List<Position> holes = List.of(positions.get(2), positions.get(4), positions.get(6));
             excluding.delete(holes);
             including.delete(holes);
             excluding.skipEntries(3, Exclude);
             assertThat(excluding.getMarkDeletedPosition()).as("entry 4 was acknowledged").isEqualTo(positions.get(4));
-            assertThat(Reading.readAll(excluding)).containsExactly("e5", "e7", "e8", "e9");
+            assertThat(Reads.readAll(excluding)).containsExactly("e5", "e7", "e8", "e9");
             including.skipEntries(3, Include);
             assertThat(including.getMarkDeletedPosition()).isEqualTo(positions.get(2));
-            assertThat(Reading.readAll(including)).containsExactly("e3", "e5", "e7", "e8", "e9");
+            assertThat(Reads.readAll(including)).containsExactly("e3", "e5", "e7", "e8", "e9");
         }
     }
 
@@ -165,23 +165,23 @@ public class NthAndSkipContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void skippingWhileAcksGoOnEndsOnce_case_042(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 60);
         for (int i = 0; i < 20; i++) {
-            Answer<Void> skip = Reading.skip(cursor, 1, Exclude);
+            Answer<Void> skip = Reads.skip(cursor, 1, Exclude);
             cursor.delete(positions.get(59 - i));
             skip.get();
             assertThat(skip.calls()).isEqualTo(1);
         }
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(19));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(20);
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(20, 40));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(20, 40));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void clearingTheBacklogGoesToTheEnd(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.clearBacklog();
         List<Position> positions = Ledgers.addMany(ledger, 5);
         cursor.delete(positions.get(3));
@@ -194,16 +194,16 @@ public class NthAndSkipContractTest extends ContractTest {
         assertThat(cursor.hasMoreEntries()).isFalse();
         cursor.clearBacklog();
         Ledgers.add(ledger, "e5");
-        assertThat(Reading.readAll(cursor)).containsExactly("e5");
+        assertThat(Reads.readAll(cursor)).containsExactly("e5");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorSkipsAndClearsNothing(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 5);
         cursor.close();
-        assertThat(Reading.skip(cursor, 1, Exclude).failure()).isInstanceOf(CursorAlreadyClosedException.class);
+        assertThat(Reads.skip(cursor, 1, Exclude).failure()).isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(Ledgers.failure(() -> cursor.skipEntries(1, Include)))
             .isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(Ledgers.failure(cursor::clearBacklog)).isInstanceOf(CursorAlreadyClosedException.class);

@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.textAt;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -9,24 +10,22 @@ import static io.nereus.pulsar.contract.Ledgers.texts;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.common.collect.Range;
+import io.nereus.pulsar.compat.LedgerDetails;
+import io.nereus.pulsar.compat.LedgerInfoReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.NavigableMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.LedgerNotExistException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionBound;
 import org.apache.bookkeeper.mledger.PositionFactory;
-import org.apache.bookkeeper.mledger.proto.MLDataFormats.ManagedLedgerInfo.LedgerInfo;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
@@ -35,22 +34,6 @@ public class PositionContractTest extends ContractTest {
 
     private static Position at(Position like, long entryId) {
         return PositionFactory.create(like.getLedgerId(), entryId);
-    }
-
-    private static String read(ManagedLedger ledger, Position position) throws Exception {
-        CompletableFuture<Entry> entry = new CompletableFuture<>();
-        ledger.asyncReadEntry(position, new ReadEntryCallback() {
-            @Override
-            public void readEntryComplete(Entry read, Object ctx) {
-                entry.complete(read);
-            }
-
-            @Override
-            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
-                entry.completeExceptionally(exception);
-            }
-        }, null);
-        return text(await(entry));
     }
 
     /** A predicate that owns the entry it is shown. */
@@ -104,6 +87,15 @@ public class PositionContractTest extends ContractTest {
         Position after = ledger.getNextValidPosition(all.get(7));
         assertThat(after).as("the place of the next entry").isGreaterThan(all.get(7));
         assertThat(add(ledger, "next")).isEqualTo(after);
+    }
+
+    private static LedgerDetails info(ManagedLedger ledger, long ledgerId) {
+        return LedgerInfoReader.read(ledger.getLedgersInfo().get(ledgerId));
+    }
+
+    private static boolean timeIsSet(ManagedLedger ledger, long ledgerId) throws Exception {
+        Object info = ledger.getLedgersInfo().get(ledgerId);
+        return (boolean) info.getClass().getMethod("hasTimestamp").invoke(info);
     }
 
     private static ManagedLedgerConfig keepsAll(World world, int entriesPerLedger) {
@@ -165,7 +157,7 @@ public class PositionContractTest extends ContractTest {
         world.restart();
         ManagedLedger again = world.open(name);
         assertThat(again.getLastConfirmedEntry()).isEqualTo(last);
-        assertThat(read(again, last)).isEqualTo("e2");
+        assertThat(textAt(again, last)).isEqualTo("e2");
         assertThat(add(again, "later")).isGreaterThan(last);
     }
 
@@ -229,23 +221,49 @@ public class PositionContractTest extends ContractTest {
     public void theListOfLedgersHoldsTheLastEntryAndEndsWithAnOpenOne(Storage storage) throws Exception {
         World world = world(storage);
         ManagedLedger ledger = world.open(world.freshName());
-        NavigableMap<Long, LedgerInfo> infos = ledger.getLedgersInfo();
-        assertThat(infos).containsOnlyKeys(ledger.getLastConfirmedEntry().getLedgerId());
+        assertThat(ledger.getLedgersInfo().keySet()).containsExactly(ledger.getLastConfirmedEntry().getLedgerId());
         addMany(ledger, 3);
-        LedgerInfo open = ledger.getLedgersInfo().lastEntry().getValue();
         assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(ledger.getLastConfirmedEntry().getLedgerId());
-        assertThat(open.hasTimestamp()).isTrue();
-        assertThat(open.getTimestamp()).isZero();
-        assertThat(await(ledger.getLedgerInfo(open.getLedgerId())).getLedgerId()).isEqualTo(open.getLedgerId());
-        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId())).isPresent();
-        assertThat(await(ledger.getLedgerInfo(open.getLedgerId() + 7))).isNull();
-        assertThat(ledger.getOptionalLedgerInfo(open.getLedgerId() - 7)).isEmpty();
+        LedgerDetails open = info(ledger, ledger.getLedgersInfo().lastKey());
+        assertThat(timeIsSet(ledger, open.ledgerId())).as("the broker asks whether the time is set").isTrue();
+        assertThat(open.closedMillis()).isZero();
+        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId())))).isEqualTo(open);
+        assertThat(ledger.getOptionalLedgerInfo(open.ledgerId()).isPresent()).isTrue();
+        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId() + 7)))).isNull();
+        assertThat(ledger.getOptionalLedgerInfo(open.ledgerId() - 7).isPresent()).isFalse();
         if (storage == Storage.STOCK) {
-            assertThat(open.getEntries()).as("stock counts a ledger when it closes").isZero();
+            assertThat(open.entries()).as("stock counts a ledger when it closes").isZero();
         } else {
-            assertThat(open.getEntries()).isEqualTo(3);
-            assertThat(open.getSize()).isEqualTo(6);
+            assertThat(open.entries()).isEqualTo(3);
+            assertThat(open.bytes()).isEqualTo(6);
         }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aClosedLedgerTellsWhenItClosedAndWhatItHolds(Storage storage) throws Exception {
+        World world = world(storage);
+        int entries = storage == Storage.STOCK ? 3 : 65_536; // where a ledger ends, and a span
+        ManagedLedger ledger = world.open(world.freshName(), keepsAll(world, entries));
+        RecordedAdds adds = new RecordedAdds();
+        for (int i = 0; i < entries; i++) {
+            ledger.asyncAddEntry(new byte[] {1, 2}, adds, i);
+        }
+        adds.await(entries);
+        ManagedCursor cursor = ledger.openCursor("c"); // everything is acknowledged, the next ledger may not exist yet
+        assertThat(cursor.getMarkDeletedPosition().getLedgerId())
+            .as("the broker takes the ledgers from the mark-delete position's to the last one")
+            .isLessThanOrEqualTo(ledger.getLedgersInfo().lastKey());
+        Position next = add(ledger, "next");
+        assertThat(next.getEntryId()).isZero();
+        long full = ledger.getLedgersInfo().firstKey();
+        await("the full ledger to be a closed one",
+            () -> ledger.getLedgersInfo().size() == 2 && info(ledger, full).closedMillis() > 0);
+        assertThat(info(ledger, full).entries()).isEqualTo(entries);
+        assertThat(info(ledger, full).bytes()).isEqualTo(2L * entries);
+        assertThat(ledger.getLedgersInfo().lastKey()).isEqualTo(next.getLedgerId());
+        assertThat(info(ledger, next.getLedgerId()).closedMillis()).isZero();
+        assertThat(ledger.getLedgersInfo().subMap(cursor.getMarkDeletedPosition().getLedgerId(), true,
+            ledger.getLedgersInfo().lastKey(), true).isEmpty()).isFalse();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -253,15 +271,15 @@ public class PositionContractTest extends ContractTest {
         World world = world(storage);
         ManagedLedger ledger = world.open(world.freshName());
         List<Position> all = addMany(ledger, 3);
-        assertThat(read(ledger, all.get(1))).isEqualTo("e1");
+        assertThat(textAt(ledger, all.get(1))).isEqualTo("e1");
         Position foreign = PositionFactory.create(all.get(0).getLedgerId() + 1_000_000, 0);
-        assertThat(failure(() -> read(ledger, foreign))).as("the broker answers not found")
+        assertThat(failure(() -> textAt(ledger, foreign))).as("the broker answers not found")
             .isInstanceOf(LedgerNotExistException.class);
-        assertThat(failure(() -> read(ledger, PositionFactory.create(1, 0))))
+        assertThat(failure(() -> textAt(ledger, PositionFactory.create(1, 0))))
             .isInstanceOf(LedgerNotExistException.class);
         if (storage == Storage.NEREUS) { // the mock of BookKeeper fails differently from BookKeeper here
-            assertThat(failure(() -> read(ledger, at(all.get(0), 3)))).isNotInstanceOf(LedgerNotExistException.class);
-            assertThat(failure(() -> read(ledger, at(all.get(0), -1)))).isNotInstanceOf(LedgerNotExistException.class);
+            assertThat(failure(() -> textAt(ledger, at(all.get(0), 3)))).isNotInstanceOf(LedgerNotExistException.class);
+            assertThat(failure(() -> textAt(ledger, at(all.get(0), -1)))).isNotInstanceOf(LedgerNotExistException.class);
         }
     }
 

@@ -25,17 +25,17 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesComeInOrderAndTheReadPositionMovesOn(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(0));
         assertThat(cursor.getNumberOfEntries()).isEqualTo(5);
         List<Entry> entries = cursor.readEntries(3);
         assertThat(entries).extracting(Entry::getPosition).containsExactlyElementsOf(positions.subList(0, 3));
-        assertThat(Ledgers.texts(entries)).isEqualTo(Reading.texts(0, 3));
+        assertThat(Ledgers.texts(entries)).isEqualTo(Reads.texts(0, 3));
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(3));
         assertThat(cursor.getNumberOfEntries()).isEqualTo(2);
         assertThat(cursor.hasMoreEntries()).isTrue();
-        assertThat(Reading.read(cursor, 10)).isEqualTo(Reading.texts(3, 5));
+        assertThat(Reads.read(cursor, 10)).isEqualTo(Reads.texts(3, 5));
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(4).getNext());
         assertThat(cursor.hasMoreEntries()).isFalse();
         assertThat(cursor.getNumberOfEntries()).isZero();
@@ -44,10 +44,10 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readingDoesNotAcknowledge(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position before = cursor.getMarkDeletedPosition();
         Ledgers.addMany(ledger, 4);
-        assertThat(Reading.read(cursor, 4)).hasSize(4);
+        assertThat(Reads.read(cursor, 4)).hasSize(4);
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(before);
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(4);
     }
@@ -55,32 +55,32 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadOfAnEmptyLedgerAndAtTheEndIsAnEmptyList(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.readEntries(10)).isEmpty();
         Ledgers.add(ledger, "e0");
-        assertThat(Reading.read(cursor, 10)).containsExactly("e0");
+        assertThat(Reads.read(cursor, 10)).containsExactly("e0");
         assertThat(cursor.readEntries(10)).isEmpty();
         Ledgers.add(ledger, "e1");
-        assertThat(Reading.read(cursor, 10)).containsExactly("e1");
+        assertThat(Reads.read(cursor, 10)).containsExactly("e1");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void cursorsReadIndependently(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor one = Reading.earliest(ledger, "one");
-        ManagedCursor two = Reading.earliest(ledger, "two");
+        ManagedCursor one = Reads.earliest(ledger, "one");
+        ManagedCursor two = Reads.earliest(ledger, "two");
         Ledgers.addMany(ledger, 4);
-        assertThat(Reading.read(one, 3)).isEqualTo(Reading.texts(0, 3));
-        assertThat(Reading.read(two, 2)).isEqualTo(Reading.texts(0, 2));
-        assertThat(Reading.read(one, 3)).isEqualTo(Reading.texts(3, 4));
-        assertThat(Reading.read(two, 3)).isEqualTo(Reading.texts(2, 4));
+        assertThat(Reads.read(one, 3)).isEqualTo(Reads.texts(0, 3));
+        assertThat(Reads.read(two, 2)).isEqualTo(Reads.texts(0, 2));
+        assertThat(Reads.read(one, 3)).isEqualTo(Reads.texts(3, 4));
+        assertThat(Reads.read(two, 3)).isEqualTo(Reads.texts(2, 4));
     }
 
     /** Dispatchers replace and remove elements. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theListIsMutable(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertMutable(cursor.readEntries(5));
         Ledgers.addMany(ledger, 3);
         List<Entry> read = cursor.readEntries(5);
@@ -89,7 +89,7 @@ public class ReadEntriesContractTest extends ContractTest {
         read.set(1, first);
         read.remove(2).release();
         assertThat(Ledgers.texts(read)).containsExactly("e1", "e0");
-        assertMutable(Reading.readOrWait(Reading.earliest(ledger, "sub2"), 1).get());
+        assertMutable(Reads.readOrWait(Reads.earliest(ledger, "sub2"), 1).get());
         assertMutable(cursor.replayEntries(Set.of()));
     }
 
@@ -104,7 +104,7 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void eachEntryHasOneReferenceOwnedByTheReceiver(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         List<Entry> entries = cursor.readEntries(3);
         assertThat(entries).allMatch(entry -> ((ReferenceCounted) entry).refCnt() == 1);
@@ -114,55 +114,55 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadStopsAtItsMaximumPositionWhichIsIncluded(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 10, Reading.NO_LIMIT, positions.get(1)).get()))
-            .isEqualTo(Reading.texts(0, 2));
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 10, Reads.NO_LIMIT, positions.get(1)).get()))
+            .isEqualTo(Reads.texts(0, 2));
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(2));
-        assertThat(Reading.readLater(cursor, 10, Reading.NO_LIMIT, positions.get(1)).get()).isEmpty();
+        assertThat(Reads.readLater(cursor, 10, Reads.NO_LIMIT, positions.get(1)).get()).isEmpty();
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(2));
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 10, Reading.NO_LIMIT, null).get()))
-            .isEqualTo(Reading.texts(2, 5));
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 10, Reads.NO_LIMIT, null).get()))
+            .isEqualTo(Reads.texts(2, 5));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theNumberOfEntriesIsAHardLimit(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 20);
         cursor.delete(List.of(positions.get(1), positions.get(2), positions.get(4)));
-        List<String> expected = new ArrayList<>(Reading.texts(0, 20));
+        List<String> expected = new ArrayList<>(Reads.texts(0, 20));
         expected.removeAll(List.of("e1", "e2", "e4"));
         for (int read = 0; read < 15; read += 5) {
-            assertThat(Reading.read(cursor, 5)).isEqualTo(expected.subList(read, read + 5));
+            assertThat(Reads.read(cursor, 5)).isEqualTo(expected.subList(read, read + 5));
         }
         assertThatThrownBy(() -> cursor.readEntries(0)).isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> Reading.readLater(cursor, 0)).isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> Reading.readLater(cursor, -1)).isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> Reading.readOrWait(cursor, 0)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> Reads.readLater(cursor, 0)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> Reads.readLater(cursor, -1)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> Reads.readOrWait(cursor, 0)).isInstanceOf(IllegalArgumentException.class);
     }
 
     /** The limit is soft: stock estimates from the average, Nereus counts the bytes. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void bytesLimitAReadButOneEntryComesInAnyCase(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int i = 0; i < 20; i++) {
             ledger.addEntry(new byte[ENTRY_BYTES]);
         }
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 10, 1, PositionFactory.LATEST).get())).hasSize(1);
-        List<String> three = Ledgers.texts(Reading.readLater(cursor, 10, 3000, PositionFactory.LATEST).get());
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 10, 1, PositionFactory.LATEST).get())).hasSize(1);
+        List<String> three = Ledgers.texts(Reads.readLater(cursor, 10, 3000, PositionFactory.LATEST).get());
         assertThat(three).hasSizeBetween(2, 4);
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 10, Long.MAX_VALUE, PositionFactory.LATEST).get()))
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 10, Long.MAX_VALUE, PositionFactory.LATEST).get()))
             .hasSize(10);
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 20, Reading.NO_LIMIT, PositionFactory.LATEST).get()))
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 20, Reads.NO_LIMIT, PositionFactory.LATEST).get()))
             .hasSize(9 - three.size());
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theSizeCapIsAnEstimateOfEntriesAndNeverZero(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int i = 0; i < 20; i++) {
             ledger.addEntry(new byte[ENTRY_BYTES]);
         }
@@ -176,11 +176,11 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void acknowledgedEntriesAreLeftOut(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 8);
         cursor.delete(List.of(positions.get(1), positions.get(3), positions.get(4), positions.get(7)));
         assertThat(cursor.getNumberOfEntries()).isEqualTo(4);
-        assertThat(Reading.read(cursor, 10)).containsExactly("e0", "e2", "e5", "e6");
+        assertThat(Reads.read(cursor, 10)).containsExactly("e0", "e2", "e5", "e6");
         assertThat(cursor.hasMoreEntries()).isFalse();
         assertThat(cursor.readEntries(10)).isEmpty();
     }
@@ -188,21 +188,21 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aMarkDeleteAheadTakesTheReadPositionAlong(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         cursor.markDelete(positions.get(3));
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(4));
-        assertThat(Reading.read(cursor, 10)).isEqualTo(Reading.texts(4, 6));
+        assertThat(Reads.read(cursor, 10)).isEqualTo(Reads.texts(4, 6));
     }
 
     /** Case 93: whether more is there agrees with what a read would find. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void hasMoreEntriesAgreesWithARead_case_093(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.delete(List.of(positions.get(2), positions.get(3)));
-        assertThat(Reading.read(cursor, 2)).isEqualTo(Reading.texts(0, 2));
+        assertThat(Reads.read(cursor, 2)).isEqualTo(Reads.texts(0, 2));
         // stock compares positions: it says yes although nothing is left to read
         assertThat(cursor.hasMoreEntries()).isEqualTo(storage == Storage.STOCK);
         assertThat(cursor.getNumberOfEntries()).isZero();
@@ -219,28 +219,28 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void whatTheSkipConditionNamesIsPassedOver(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.delete(positions.get(3));
-        assertThat(Ledgers.texts(Reading.readSkipping(cursor, 3, position -> position.getEntryId() % 2 == 0).get()))
+        assertThat(Ledgers.texts(Reads.readSkipping(cursor, 3, position -> position.getEntryId() % 2 == 0).get()))
             .containsExactly("e1", "e5", "e7");
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(8));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).as("skipping does not acknowledge").isEqualTo(9);
-        assertThat(Reading.readSkipping(cursor, 3, position -> true).get()).isEmpty();
+        assertThat(Reads.readSkipping(cursor, 3, position -> true).get()).isEmpty();
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(9).getNext());
         cursor.rewind();
-        assertThat(Reading.readAll(cursor)).hasSize(9);
+        assertThat(Reads.readAll(cursor)).hasSize(9);
     }
 
     /** Stock may deliver an entry to two reads at once; Nereus delivers it to one. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readsAtOnceDeliverEverything(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 100);
         List<Answer<List<Entry>>> reads = new ArrayList<>();
         for (int i = 0; i < 10; i++) {
-            reads.add(Reading.readLater(cursor, 10));
+            reads.add(Reads.readLater(cursor, 10));
         }
         List<String> delivered = new ArrayList<>();
         for (Answer<List<Entry>> read : reads) {
@@ -249,8 +249,8 @@ public class ReadEntriesContractTest extends ContractTest {
                 (a, b) -> Integer.compare(Integer.parseInt(a.substring(1)), Integer.parseInt(b.substring(1))));
             delivered.addAll(texts);
         }
-        delivered.addAll(Reading.readAll(cursor));
-        assertThat(new TreeSet<>(delivered)).isEqualTo(new TreeSet<>(Reading.texts(0, 100)));
+        delivered.addAll(Reads.readAll(cursor));
+        assertThat(new TreeSet<>(delivered)).isEqualTo(new TreeSet<>(Reads.texts(0, 100)));
         if (storage == Storage.NEREUS) {
             assertThat(delivered).doesNotHaveDuplicates();
         }
@@ -259,15 +259,15 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorRefusesReads(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 2);
         cursor.close();
         assertThat(cursor.isClosed()).isTrue();
         assertThat(Ledgers.failure(() -> cursor.readEntries(1))).isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(Ledgers.failure(() -> cursor.readEntriesOrWait(1))).isInstanceOf(CursorAlreadyClosedException.class);
-        assertThat(Reading.readSkipping(cursor, 1, position -> false).failure())
+        assertThat(Reads.readSkipping(cursor, 1, position -> false).failure())
             .isInstanceOf(CursorAlreadyClosedException.class);
-        assertThat(Reading.readOrWait(cursor, 1, positions.get(0)).failure())
+        assertThat(Reads.readOrWait(cursor, 1, positions.get(0)).failure())
             .isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(cursor.cancelPendingReadRequest()).isFalse();
     }
@@ -275,20 +275,20 @@ public class ReadEntriesContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCursorsOfAClosedLedgerRefuseReads(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor durable = Reading.earliest(ledger, "sub");
+        ManagedCursor durable = Reads.earliest(ledger, "sub");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         Ledgers.addMany(ledger, 2);
         ledger.close();
         for (ManagedCursor cursor : List.of(durable, reader)) {
             assertThat(Ledgers.failure(() -> cursor.readEntries(1))).isInstanceOf(CursorAlreadyClosedException.class);
-            assertThat(Reading.readOrWait(cursor, 1).failure()).isInstanceOf(CursorAlreadyClosedException.class);
+            assertThat(Reads.readOrWait(cursor, 1).failure()).isInstanceOf(CursorAlreadyClosedException.class);
         }
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void trimDeletedEntriesReleasesAndRemovesWhatIsAcknowledged(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         List<Entry> entries = cursor.readEntries(5);
         cursor.markDelete(positions.get(0));

@@ -50,16 +50,16 @@ public class ReadOnlyCursorContractTest extends ContractTest {
         List<Entry> first = all.readEntries(4);
         assertThat(first).allMatch(entry -> ((ReferenceCounted) entry).refCnt() == 1);
         assertThat(first).extracting(Entry::getPosition).isEqualTo(positions.subList(0, 4));
-        assertThat(Ledgers.texts(first)).isEqualTo(Reading.texts(0, 4));
+        assertThat(Ledgers.texts(first)).isEqualTo(Reads.texts(0, 4));
         assertThat(all.getReadPosition()).isEqualTo(positions.get(4));
         assertThat(all.getNumberOfEntries()).isEqualTo(6);
         assertThat(all.hasMoreEntries()).isTrue();
-        assertThat(read(all, 100)).isEqualTo(Reading.texts(4, ENTRIES));
+        assertThat(read(all, 100)).isEqualTo(Reads.texts(4, ENTRIES));
         assertThat(all.hasMoreEntries()).isFalse();
         assertThat(all.readEntries(1)).isEmpty();
         ReadOnlyCursor some = open(storage, name, positions.get(7));
         assertThat(some.getNumberOfEntries()).isEqualTo(3);
-        assertThat(read(some, 100)).isEqualTo(Reading.texts(7, ENTRIES));
+        assertThat(read(some, 100)).isEqualTo(Reads.texts(7, ENTRIES));
         all.close();
         some.close();
     }
@@ -72,7 +72,7 @@ public class ReadOnlyCursorContractTest extends ContractTest {
         cursor.skipEntries(3);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(3));
         assertThat(cursor.getNumberOfEntries()).isEqualTo(7);
-        assertThat(read(cursor, 2)).isEqualTo(Reading.texts(3, 5));
+        assertThat(read(cursor, 2)).isEqualTo(Reads.texts(3, 5));
         cursor.skipEntries(2);
         assertThat(read(cursor, 1)).containsExactly("e7");
         cursor.skipEntries(2);
@@ -107,10 +107,10 @@ public class ReadOnlyCursorContractTest extends ContractTest {
             // stock's search among the entries of a read-only ledger stops at the first one
             int expected = storage == Storage.STOCK ? 0 : newest;
             assertThat(cursor.findNewestMatching(FindPositionConstraint.SearchAllAvailableEntries,
-                Reading.numberAtMost(newest))).isEqualTo(positions.get(expected));
+                Reads.numberAtMost(newest))).isEqualTo(positions.get(expected));
         }
         assertThat(cursor.findNewestMatching(FindPositionConstraint.SearchAllAvailableEntries,
-            Reading.numberAtMost(-1))).isNull();
+            Reads.numberAtMost(-1))).isNull();
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(0));
         cursor.close();
     }
@@ -122,14 +122,14 @@ public class ReadOnlyCursorContractTest extends ContractTest {
         ReadOnlyCursor cursor = open(storage, name, PositionFactory.EARLIEST);
         Answer<List<Entry>> limited = new Answer<>();
         cursor.asyncReadEntries(100, Answer.entries(limited), "ctx", positions.get(2));
-        assertThat(Ledgers.texts(limited.get())).isEqualTo(Reading.texts(0, 3));
+        assertThat(Ledgers.texts(limited.get())).isEqualTo(Reads.texts(0, 3));
         assertThat(limited.ctx()).isEqualTo("ctx");
         Answer<List<Entry>> small = new Answer<>();
         cursor.asyncReadEntries(100, 1, Answer.entries(small), null, PositionFactory.LATEST);
         assertThat(Ledgers.texts(small.get())).containsExactly("e3");
         Answer<List<Entry>> unlimited = new Answer<>();
-        cursor.asyncReadEntries(4, Reading.NO_LIMIT, Answer.entries(unlimited), null, PositionFactory.LATEST);
-        assertThat(Ledgers.texts(unlimited.get())).isEqualTo(Reading.texts(4, 8));
+        cursor.asyncReadEntries(4, Reads.NO_LIMIT, Answer.entries(unlimited), null, PositionFactory.LATEST);
+        assertThat(Ledgers.texts(unlimited.get())).isEqualTo(Reads.texts(4, 8));
         assertThatThrownBy(() -> cursor.readEntries(0)).isInstanceOf(IllegalArgumentException.class);
         cursor.close();
     }
@@ -154,7 +154,7 @@ public class ReadOnlyCursorContractTest extends ContractTest {
         Ledgers.add(ledger, "later");
         List<String> read = new ArrayList<>(read(cursor, 100));
         read.addAll(read(cursor, 100));
-        assertThat(read).isEqualTo(Reading.texts(0, ENTRIES));
+        assertThat(read).isEqualTo(Reads.texts(0, ENTRIES));
         ledger.close();
         cursor.close();
     }
@@ -167,7 +167,7 @@ public class ReadOnlyCursorContractTest extends ContractTest {
         Ledgers.addMany(ledger, 3);
         ReadOnlyCursor cursor =
             world.factory().openReadOnlyCursor(name, PositionFactory.EARLIEST, world.config());
-        assertThat(read(cursor, 100)).isEqualTo(Reading.texts(0, 3));
+        assertThat(read(cursor, 100)).isEqualTo(Reads.texts(0, 3));
         Ledgers.add(ledger, "e3");
         assertThat(ledger.getNumberOfEntries()).isEqualTo(4);
         cursor.close();

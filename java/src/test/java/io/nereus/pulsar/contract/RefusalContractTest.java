@@ -6,6 +6,8 @@ import static io.nereus.pulsar.contract.Ledgers.failure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.reflect.Method;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.OffloadCallback;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -43,6 +45,22 @@ public class RefusalContractTest extends ContractTest {
         assertThat(ledger.getLastOffloadedSuccessTimestamp()).isZero();
         assertThat(ledger.getLastOffloadedFailureTimestamp()).isZero();
         assertThat(ledger.getNumberOfEntries()).isEqualTo(3);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void noAnswerIsLeftToADefaultOfTheInterface(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        Set<String> left = new TreeSet<>();
+        for (Method method : ManagedLedger.class.getMethods()) {
+            if (method.isDefault() && ledger.getClass().getMethod(method.getName(), method.getParameterTypes())
+                    .getDeclaringClass() == ManagedLedger.class) {
+                left.add(method.getName());
+            }
+        }
+        if (storage == Storage.NEREUS) { // it only derives names for metrics from the ledger's name
+            assertThat(left).isSubsetOf("getManagedLedgerAttributes");
+        }
+        assertThat(ledger.getManagedLedgerAttributes().getAttributes()).isNotNull();
     }
 
     /** Called as Pulsar 4.1 and later call it; 4.0 does not know these methods. */

@@ -23,9 +23,9 @@ public class ReplayContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayAnswersAtOnceWhatIsAcknowledgedAndReadsTheRest(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 9);
-        assertThat(Reading.read(cursor, 9)).hasSize(9);
+        assertThat(Reads.read(cursor, 9)).hasSize(9);
         cursor.markDelete(positions.get(0));
         cursor.delete(List.of(positions.get(2), positions.get(5)));
         Set<Position> wanted = new HashSet<>(List.of(positions.get(0), positions.get(1), positions.get(2),
@@ -48,7 +48,7 @@ public class ReplayContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void sortedReplaysComeInTheOrderOfPositions(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 40);
         Set<Position> wanted = new LinkedHashSet<>();
         List<String> expected = new ArrayList<>();
@@ -64,7 +64,7 @@ public class ReplayContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfNothingIsAnEmptyList(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Answer<List<Entry>> answer = new Answer<>();
         assertThat(cursor.asyncReplayEntries(Set.of(), Answer.entries(answer), null)).isEmpty();
         assertThat(answer.get()).isEmpty();
@@ -76,7 +76,7 @@ public class ReplayContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfAcknowledgedEntriesOnlyIsNotCalledBack(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.delete(List.of(positions.get(0), positions.get(2)));
         Answer<List<Entry>> answer = new Answer<>();
@@ -92,7 +92,7 @@ public class ReplayContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setDeletionAtBatchIndexLevelEnabled(true);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position position = Ledgers.add(ledger, "e0");
         Position partly = AckSetStateUtil.createPositionWithAckSet(position.getLedgerId(), position.getEntryId(),
             new long[] {0b1100});
@@ -105,12 +105,12 @@ public class ReplayContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfTheNextEntryMovesTheReadPositionPastIt(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
-        assertThat(Reading.read(cursor, 1)).containsExactly("e0");
-        assertThat(Ledgers.texts(Reading.replay(cursor, Set.of(positions.get(1))).get())).containsExactly("e1");
+        assertThat(Reads.read(cursor, 1)).containsExactly("e0");
+        assertThat(Ledgers.texts(Reads.replay(cursor, Set.of(positions.get(1))).get())).containsExactly("e1");
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(2));
-        assertThat(Reading.readAll(cursor)).containsExactly("e2", "e3");
+        assertThat(Reads.readAll(cursor)).containsExactly("e2", "e3");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -121,28 +121,28 @@ public class ReplayContractTest extends ContractTest {
         config.setManagedLedgerInterceptor(hook);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, config);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 8);
         ledger.close();
-        ManagedCursor cursor = Reading.earliest(world.open(name, config), "sub");
+        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
         hook.failReadsOf("e4");
         Set<Position> wanted =
             Set.of(positions.get(0), positions.get(2), positions.get(4), positions.get(6), positions.get(7));
-        Answer<List<Entry>> answer = Reading.replay(cursor, wanted);
+        Answer<List<Entry>> answer = Reads.replay(cursor, wanted);
         answer.failure();
         assertThat(answer.calls()).isEqualTo(1);
         hook.onRead(text -> { });
-        assertThat(Ledgers.texts(Reading.replay(cursor, wanted).get()))
+        assertThat(Ledgers.texts(Reads.replay(cursor, wanted).get()))
             .containsExactlyInAnyOrder("e0", "e2", "e4", "e6", "e7");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPositionThatDoesNotExistYetFailsTheReplay(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 2);
         Answer<List<Entry>> answer =
-            Reading.replay(cursor, Set.of(positions.get(0), positions.get(1).getPositionAfterEntries(5)));
+            Reads.replay(cursor, Set.of(positions.get(0), positions.get(1).getPositionAfterEntries(5)));
         answer.failure();
         assertThat(answer.calls()).isEqualTo(1);
     }

@@ -26,11 +26,11 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void afterAResetTheEntryAtThePlaceIsNext(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(6));
         cursor.delete(positions.get(8));
-        Answer<Object> back = Reading.reset(cursor, positions.get(3), false);
+        Answer<Object> back = Reads.reset(cursor, positions.get(3), false);
         assertThat(back.get()).as("the answer names the new read position").isEqualTo(positions.get(3));
         assertThat(back.calls()).isEqualTo(1);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(3));
@@ -39,10 +39,10 @@ public class ResetContractTest extends ContractTest {
         assertThat(cursor.getNumberOfEntriesInBacklog(false)).as("stock's counter drifts")
             .isEqualTo(storage == Storage.STOCK ? 6 : 7);
         assertThat(cursor.getTotalNonContiguousDeletedMessagesRange()).isZero();
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(3, 10));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(3, 10));
         cursor.resetCursor(positions.get(8));
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(7));
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(8, 10));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(8, 10));
         cursor.markDelete(positions.get(9));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isZero();
     }
@@ -50,29 +50,29 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void earliestAndLatestAreResolvedFirst(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
-        assertThat(Reading.reset(cursor, PositionFactory.LATEST, false).get()).isEqualTo(positions.get(4).getNext());
+        assertThat(Reads.reset(cursor, PositionFactory.LATEST, false).get()).isEqualTo(positions.get(4).getNext());
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(4));
         assertThat(cursor.hasMoreEntries()).isFalse();
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isZero();
-        Object earliest = Reading.reset(cursor, PositionFactory.EARLIEST, false).get();
+        Object earliest = Reads.reset(cursor, PositionFactory.EARLIEST, false).get();
         // stock stands before the first entry, Nereus at it: the next read begins there in both
         assertThat(earliest).isEqualTo(cursor.getReadPosition())
             .isEqualTo(storage == Storage.STOCK ? ledger.getFirstPosition() : positions.get(0));
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(ledger.getFirstPosition());
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(5);
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(0, 5));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(0, 5));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aResetOfAnEmptyLedgerWaitsForTheFirstEntry(Storage storage) throws Exception {
         for (Position place : List.of(PositionFactory.EARLIEST, PositionFactory.LATEST)) {
             ManagedLedger ledger = world(storage).open(world(storage).freshName());
-            ManagedCursor cursor = Reading.earliest(ledger, "sub");
-            Reading.reset(cursor, place, false).get();
+            ManagedCursor cursor = Reads.earliest(ledger, "sub");
+            Reads.reset(cursor, place, false).get();
             Ledgers.add(ledger, "e0");
-            assertThat(Reading.readAll(cursor)).containsExactly("e0");
+            assertThat(Reads.readAll(cursor)).containsExactly("e0");
         }
     }
 
@@ -80,13 +80,13 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPlacePastEverythingIsTheEnd_case_037(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         Position last = positions.get(4);
         List<Position> beyond = List.of(last.getPositionAfterEntries(98),
             PositionFactory.create(last.getLedgerId() + 25, 98));
         for (Position place : beyond) {
-            assertThat(Reading.reset(cursor, place, false).get()).isEqualTo(last.getNext());
+            assertThat(Reads.reset(cursor, place, false).get()).isEqualTo(last.getNext());
             assertThat(cursor.getMarkDeletedPosition()).isEqualTo(last);
             assertThat(cursor.getNumberOfEntriesInBacklog(true)).isZero();
             ManagedCursor reader = ledger.newNonDurableCursor(place, "reader-" + place);
@@ -94,20 +94,20 @@ public class ResetContractTest extends ContractTest {
             assertThat(reader.readEntries(1)).isEmpty();
         }
         Ledgers.add(ledger, "e5");
-        assertThat(Reading.readAll(cursor)).containsExactly("e5");
+        assertThat(Reads.readAll(cursor)).containsExactly("e5");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPlaceBeforeEverythingIsTheFirstEntry(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         Position first = positions.get(0);
         cursor.markDelete(positions.get(3));
         for (Position place : List.of(PositionFactory.create(first.getLedgerId(), -1),
             PositionFactory.create(first.getLedgerId() - 3, 70))) {
-            assertThat(Reading.reset(cursor, place, false).get()).isEqualTo(first);
-            assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(0, 5));
+            assertThat(Reads.reset(cursor, place, false).get()).isEqualTo(first);
+            assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(0, 5));
         }
     }
 
@@ -115,13 +115,13 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aForcedResetReadsOnFromTheNextEntryThatExists(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         cursor.markDelete(positions.get(3));
-        assertThat(Reading.reset(cursor, positions.get(1), true).get()).isEqualTo(positions.get(1));
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(1, 5));
-        Reading.reset(cursor, PositionFactory.EARLIEST, true).get();
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(0, 5));
+        assertThat(Reads.reset(cursor, positions.get(1), true).get()).isEqualTo(positions.get(1));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(1, 5));
+        Reads.reset(cursor, PositionFactory.EARLIEST, true).get();
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(0, 5));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -140,12 +140,12 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCompactionCursorKeepsItsProperties(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "__compaction");
+        ManagedCursor cursor = Reads.earliest(ledger, "__compaction");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.markDelete(positions.get(2), Map.of("CompactedTopicLedger", 7L));
         cursor.resetCursor(positions.get(1));
         assertThat(cursor.getProperties()).isEqualTo(Map.of("CompactedTopicLedger", 7L));
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(1, 4));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(1, 4));
     }
 
     /** A seek to a message within a batch: what lies before it in the batch stays acknowledged. */
@@ -154,17 +154,17 @@ public class ResetContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setDeletionAtBatchIndexLevelEnabled(true);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         Position third = positions.get(2);
         cursor.delete(AckSetStateUtil.createPositionWithAckSet(positions.get(1).getLedgerId(),
             positions.get(1).getEntryId(), new long[] {0b0001}));
         Position place = AckSetStateUtil.createPositionWithAckSet(third.getLedgerId(), third.getEntryId(),
             new long[] {0b1100});
-        Reading.reset(cursor, place, false).get();
+        Reads.reset(cursor, place, false).get();
         assertThat(cursor.getDeletedBatchIndexesAsLongArray(third)).isEqualTo(new long[] {0b1100});
         assertThat(cursor.getDeletedBatchIndexesAsLongArray(positions.get(1))).as("forgotten").isNull();
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(2, 4));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(2, 4));
     }
 
     /** A subscription that was reset is in use. */
@@ -172,7 +172,7 @@ public class ResetContractTest extends ContractTest {
     public void aResetCountsAsActivity(Storage storage) throws Exception {
         // stock asks the clock of the machine, Nereus the one that was configured
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         long before = cursor.getLastActive();
         if (storage == Storage.STOCK) {
@@ -189,18 +189,18 @@ public class ResetContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setNewEntriesCheckDelayInMillis(0);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
-        assertThat(Reading.readAll(cursor)).hasSize(3);
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+        assertThat(Reads.readAll(cursor)).hasSize(3);
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         cursor.resetCursor(positions.get(1));
         if (storage == Storage.STOCK) {
             assertThat(wait.isDone()).as("stock reads on with the next entry").isFalse();
             Ledgers.add(ledger, "e3");
-            assertThat(Ledgers.texts(wait.get())).isEqualTo(Reading.texts(1, 4));
+            assertThat(Ledgers.texts(wait.get())).isEqualTo(Reads.texts(1, 4));
             return;
         }
-        assertThat(Ledgers.texts(wait.get())).isEqualTo(Reading.texts(1, 3));
+        assertThat(Ledgers.texts(wait.get())).isEqualTo(Reads.texts(1, 3));
     }
 
     /** Case 10: after a crash the entry at the place of a reset, or the first one after "latest", is delivered. */
@@ -209,24 +209,24 @@ public class ResetContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        ManagedCursor onEmpty = Reading.earliest(ledger, "reset on empty");
+        ManagedCursor onEmpty = Reads.earliest(ledger, "reset on empty");
         onEmpty.resetCursor(PositionFactory.LATEST);
-        Reading.latest(ledger, "created on empty");
+        Reads.latest(ledger, "created on empty");
         List<Position> positions = Ledgers.addMany(ledger, 4);
-        Reading.latest(ledger, "created at latest");
-        ManagedCursor toLatest = Reading.earliest(ledger, "reset to latest");
+        Reads.latest(ledger, "created at latest");
+        ManagedCursor toLatest = Reads.earliest(ledger, "reset to latest");
         toLatest.resetCursor(PositionFactory.LATEST);
-        ManagedCursor toPlace = Reading.earliest(ledger, "reset to place");
+        ManagedCursor toPlace = Reads.earliest(ledger, "reset to place");
         toPlace.markDelete(positions.get(3));
         toPlace.resetCursor(positions.get(2));
         Ledgers.add(ledger, "e4");
         world.crash();
         ManagedLedger recovered = world.open(name);
-        assertThat(Reading.readAll(Reading.latest(recovered, "created on empty"))).isEqualTo(Reading.texts(0, 5));
-        assertThat(Reading.readAll(Reading.latest(recovered, "reset on empty"))).isEqualTo(Reading.texts(0, 5));
-        assertThat(Reading.readAll(Reading.latest(recovered, "created at latest"))).isEqualTo(Reading.texts(4, 5));
-        assertThat(Reading.readAll(Reading.latest(recovered, "reset to latest"))).isEqualTo(Reading.texts(4, 5));
-        assertThat(Reading.readAll(Reading.latest(recovered, "reset to place"))).isEqualTo(Reading.texts(2, 5));
+        assertThat(Reads.readAll(Reads.latest(recovered, "created on empty"))).isEqualTo(Reads.texts(0, 5));
+        assertThat(Reads.readAll(Reads.latest(recovered, "reset on empty"))).isEqualTo(Reads.texts(0, 5));
+        assertThat(Reads.readAll(Reads.latest(recovered, "created at latest"))).isEqualTo(Reads.texts(4, 5));
+        assertThat(Reads.readAll(Reads.latest(recovered, "reset to latest"))).isEqualTo(Reads.texts(4, 5));
+        assertThat(Reads.readAll(Reads.latest(recovered, "reset to place"))).isEqualTo(Reads.texts(2, 5));
     }
 
     /** Case 85: also if it is the first thing that happens to a cursor after a reopen. */
@@ -236,16 +236,16 @@ public class ResetContractTest extends ContractTest {
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
         List<Position> positions = Ledgers.addMany(ledger, 6);
-        Reading.latest(ledger, "reset");
-        Reading.earliest(ledger, "acked").markDelete(positions.get(0));
+        Reads.latest(ledger, "reset");
+        Reads.earliest(ledger, "acked").markDelete(positions.get(0));
         world.restart();
         ledger = world.open(name);
-        Reading.latest(ledger, "reset").resetCursor(positions.get(3));
-        Reading.latest(ledger, "acked").delete(positions.get(2));
+        Reads.latest(ledger, "reset").resetCursor(positions.get(3));
+        Reads.latest(ledger, "acked").delete(positions.get(2));
         world.crash();
         ledger = world.open(name);
-        assertThat(Reading.readAll(Reading.latest(ledger, "reset"))).isEqualTo(Reading.texts(3, 6));
-        assertThat(Reading.readAll(Reading.latest(ledger, "acked"))).containsExactly("e1", "e3", "e4", "e5");
+        assertThat(Reads.readAll(Reads.latest(ledger, "reset"))).isEqualTo(Reads.texts(3, 6));
+        assertThat(Reads.readAll(Reads.latest(ledger, "acked"))).containsExactly("e1", "e3", "e4", "e5");
     }
 
     /**
@@ -257,7 +257,7 @@ public class ResetContractTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         CompletableFuture<Void> hold = new CompletableFuture<>();
         // stock keeps the first acknowledgement of a cursor only after a write to the metadata store
@@ -265,8 +265,8 @@ public class ResetContractTest extends ContractTest {
         List<Answer<Object>> resets = new ArrayList<>();
         CompletableFuture<Void> marked = new CompletableFuture<>();
         Answer<List<Entry>> onExecutor = new Answer<List<Entry>>().within(() -> {
-            resets.add(Reading.reset(cursor, positions.get(1), false));
-            resets.add(Reading.reset(cursor, positions.get(2), false));
+            resets.add(Reads.reset(cursor, positions.get(1), false));
+            resets.add(Reads.reset(cursor, positions.get(2), false));
             Answer<List<Entry>> behind = new Answer<List<Entry>>().within(
                 () -> markDelete(cursor, positions.get(3), marked));
             cursor.asyncReadEntries(1, Answer.entries(behind), null, PositionFactory.LATEST);
@@ -300,11 +300,11 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void resetsAtOnceAllEndAndTheCursorWorksOn(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         List<Answer<Object>> resets = new ArrayList<>();
         for (int i = 0; i < 20; i++) {
-            resets.add(Reading.reset(cursor, positions.get(i % 10), false));
+            resets.add(Reads.reset(cursor, positions.get(i % 10), false));
         }
         for (Answer<Object> reset : resets) {
             reset.await();
@@ -314,16 +314,16 @@ public class ResetContractTest extends ContractTest {
         }
         assertThat(resets).allMatch(reset -> reset.calls() == 1).anyMatch(reset -> !reset.failed());
         cursor.resetCursor(positions.get(5));
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(5, 10));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(5, 10));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorIsNotReset(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
         cursor.close();
-        Answer<Object> reset = Reading.reset(cursor, positions.get(1), false);
+        Answer<Object> reset = Reads.reset(cursor, positions.get(1), false);
         reset.failure();
         assertThat(reset.calls()).isEqualTo(1);
         assertThat(cursor.getMarkDeletedPosition()).isNotEqualTo(positions.get(0));

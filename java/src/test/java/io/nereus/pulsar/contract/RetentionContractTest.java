@@ -1,5 +1,8 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.rollIfFull;
+import static io.nereus.pulsar.contract.LedgerCalls.stored;
+import static io.nereus.pulsar.contract.LedgerCalls.trim;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -16,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
+import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerAlreadyClosedException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
@@ -33,28 +37,12 @@ public class RetentionContractTest extends ContractTest {
             .setRetentionSizeInMB(megabytes);
     }
 
-    private static void trim(ManagedLedger ledger) throws Exception {
-        CompletableFuture<Void> trimmed = new CompletableFuture<>();
-        ledger.trimConsumedLedgersInBackground(trimmed);
-        await(trimmed);
-    }
-
     /** Trims until at most {@code entries} are left: stock's open ledger is closed by the append that fills it. */
     private static void trimTo(ManagedLedger ledger, long entries) {
         await("retention to leave " + entries + " entries", () -> {
             trim(ledger);
             return ledger.getNumberOfEntries() <= entries;
         });
-    }
-
-    private static List<String> left(ManagedLedger ledger) throws Exception {
-        ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "look");
-        List<String> texts = new ArrayList<>();
-        while (cursor.hasMoreEntries()) {
-            texts.addAll(texts(cursor.readEntries(100)));
-        }
-        ledger.deleteCursor("look");
-        return texts;
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -81,11 +69,11 @@ public class RetentionContractTest extends ContractTest {
         List<Position> all = addMany(ledger, 9);
         fast.markDelete(all.get(8));
         trim(ledger);
-        assertThat(left(ledger)).hasSize(9);
+        assertThat(stored(ledger)).hasSize(9);
         assertThat(ledger.getSlowestConsumer().getName()).isEqualTo("slow");
         slow.markDelete(all.get(3));
         trimTo(ledger, 5);
-        assertThat(left(ledger)).containsExactly("e4", "e5", "e6", "e7", "e8");
+        assertThat(stored(ledger)).containsExactly("e4", "e5", "e6", "e7", "e8");
         ledger.deleteCursor("slow");
         trimTo(ledger, 1);
     }
@@ -135,7 +123,7 @@ public class RetentionContractTest extends ContractTest {
         assertThat(ledger.getNumberOfEntries()).isEqualTo(7);
         world.clock().advance(Duration.ofMinutes(2));
         trimTo(ledger, 1);
-        assertThat(left(ledger)).containsExactly("e6");
+        assertThat(stored(ledger)).containsExactly("e6");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -197,11 +185,6 @@ public class RetentionContractTest extends ContractTest {
         assertThat(ledger.getLastConfirmedEntry()).isEqualTo(last);
         assertThat(add(ledger, "next")).isGreaterThan(last);
         assertThat(texts(cursor.readEntries(5))).containsExactly("next");
-    }
-
-    @SuppressWarnings("deprecation") // stock's brokers call it
-    private static void rollIfFull(ManagedLedger ledger) {
-        ledger.rollCurrentLedgerIfFull();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -314,5 +297,38 @@ public class RetentionContractTest extends ContractTest {
                 assertThat(texts(reader.readEntries(100))).hasSize((int) backlog);
             }
         }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void anAckOfATrimmedEntryPassesOverNothingLive_case_033(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), retaining(world, 0, 0));
+        ManagedCursor cursor = ledger.openCursor("c", InitialPosition.Earliest);
+        List<Position> all = addMany(ledger, 9);
+        cursor.markDelete(all.get(3));
+        trimTo(ledger, 5);
+        ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
+        Position before = reader.getReadPosition();
+        try {
+            reader.markDelete(all.get(1));
+        } catch (ManagedLedgerException e) {
+            assertThat(e).as("or it is refused").isNotNull();
+        }
+        assertThat(reader.getReadPosition()).isEqualTo(before);
+        assertThat(texts(reader.readEntries(10))).containsExactly("e4", "e5", "e6", "e7", "e8");
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void aReaderGoesOnBehindWhatWasTruncated_case_038(Storage storage) throws Exception {
+        World world = freshWorld(storage);
+        ManagedLedger ledger = world.open(world.freshName(), retaining(world, -1, -1));
+        ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
+        addMany(ledger, 8);
+        assertThat(texts(reader.readEntries(3))).hasSize(3);
+        await(ledger.asyncTruncate());
+        assertThat(reader.getNumberOfEntriesInBacklog(true)).as("what is gone is no backlog").isZero();
+        add(ledger, "next");
+        assertThat(reader.getNumberOfEntriesInBacklog(true)).isEqualTo(1);
+        assertThat(texts(reader.readEntries(10))).containsExactly("next");
     }
 }

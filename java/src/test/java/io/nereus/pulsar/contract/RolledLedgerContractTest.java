@@ -70,7 +70,7 @@ public class RolledLedgerContractTest extends ContractTest {
         int border = perLedger(storage);
         int count = border + 6;
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = fill(ledger, count);
         Position last = positions.get(border - 1);
         Position first = positions.get(border);
@@ -79,29 +79,29 @@ public class RolledLedgerContractTest extends ContractTest {
         assertThat(cursor.getNumberOfEntries()).isEqualTo(count);
 
         cursor.seek(positions.get(border - 3));
-        assertThat(Reading.read(cursor, 5)).isEqualTo(Reading.texts(border - 3, border + 2));
+        assertThat(Reads.read(cursor, 5)).isEqualTo(Reads.texts(border - 3, border + 2));
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(border + 2));
         // a place past the end of a ledger is the first of the next one, both as a seek and as a limit
         cursor.seek(last.getNext());
-        assertThat(Reading.read(cursor, 2)).isEqualTo(Reading.texts(border, border + 2));
+        assertThat(Reads.read(cursor, 2)).isEqualTo(Reads.texts(border, border + 2));
         cursor.seek(positions.get(border - 2));
-        assertThat(Ledgers.texts(Reading.readLater(cursor, 100, Reading.NO_LIMIT, last).get()))
-            .isEqualTo(Reading.texts(border - 2, border));
+        assertThat(Ledgers.texts(Reads.readLater(cursor, 100, Reads.NO_LIMIT, last).get()))
+            .isEqualTo(Reads.texts(border - 2, border));
         cursor.rewind();
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(0));
 
         for (int newest : new int[] {border - 2, border - 1, border, border + 1, count - 1}) {
-            assertThat(Reading.find(cursor, SearchAllAvailableEntries, Reading.numberAtMost(newest)).get())
+            assertThat(Reads.find(cursor, SearchAllAvailableEntries, Reads.numberAtMost(newest)).get())
                 .isEqualTo(positions.get(newest));
             assertThat(Ledgers.text(cursor.getNthEntry(newest + 1, Include))).isEqualTo("e" + newest);
         }
-        assertThat(Reading.findWithin(cursor, SearchActiveEntries, positions.get(border - 5), first,
-            Reading.numberAtMost(border - 1)).get()).isEqualTo(last);
-        assertThat(Ledgers.texts(Reading.replay(cursor, Set.of(last, first)).get()))
+        assertThat(Reads.findWithin(cursor, SearchActiveEntries, positions.get(border - 5), first,
+            Reads.numberAtMost(border - 1)).get()).isEqualTo(last);
+        assertThat(Ledgers.texts(Reads.replay(cursor, Set.of(last, first)).get()))
             .containsExactlyInAnyOrder("e" + (border - 1), "e" + border);
 
         List<Integer> scanned = new ArrayList<>();
-        Ledgers.await(cursor.scan(Optional.of(positions.get(border - 2)), entry -> scanned.add(Reading.number(entry)),
+        Ledgers.await(cursor.scan(Optional.of(positions.get(border - 2)), entry -> scanned.add(Reads.number(entry)),
             3, 1000, 60_000));
         assertThat(scanned).hasSize(8).startsWith(border - 2, border - 1, border).endsWith(count - 1);
 
@@ -112,11 +112,11 @@ public class RolledLedgerContractTest extends ContractTest {
         cursor.resetCursor(positions.get(border - 2));
         cursor.skipEntries(3, Exclude);
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(first);
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(border + 1, count));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(border + 1, count));
 
         ManagedCursor reader = ledger.newNonDurableCursor(last, "reader");
         assertThat(reader.getReadPosition()).isEqualTo(first);
-        assertThat(Reading.read(reader, 1)).containsExactly("e" + border);
+        assertThat(Reads.read(reader, 1)).containsExactly("e" + border);
     }
 
     /** Readers of a topic that has just rolled wait in the new ledger, and get what comes there. */
@@ -124,16 +124,16 @@ public class RolledLedgerContractTest extends ContractTest {
     public void aWaitAtTheBorderGetsTheFirstEntryBehindIt(Storage storage) throws Exception {
         int border = perLedger(storage);
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.latest(ledger, "sub");
+        ManagedCursor cursor = Reads.latest(ledger, "sub");
         fill(ledger, border);
         cursor.clearBacklog();
         assertThat(cursor.readEntries(1)).isEmpty();
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         Position first = Ledgers.add(ledger, "behind");
         assertThat(first.getEntryId()).isZero();
         assertThat(Ledgers.texts(wait.get())).containsExactly("behind");
         cursor.rewind();
-        assertThat(Reading.readAll(cursor)).containsExactly("behind");
+        assertThat(Reads.readAll(cursor)).containsExactly("behind");
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(1);
     }
 
@@ -146,7 +146,7 @@ public class RolledLedgerContractTest extends ContractTest {
         ReadOnlyCursor cursor = world(storage).factory().openReadOnlyCursor(ledger.getName(), PositionFactory.EARLIEST,
             world(storage).config());
         cursor.skipEntries(border - 2);
-        assertThat(Ledgers.texts(cursor.readEntries(4))).isEqualTo(Reading.texts(border - 2, border + 2));
+        assertThat(Ledgers.texts(cursor.readEntries(4))).isEqualTo(Reads.texts(border - 2, border + 2));
         cursor.skipEntries(1);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(border + 3));
         assertThat(Ledgers.texts(cursor.readEntries(4))).containsExactly("e" + (border + 3));

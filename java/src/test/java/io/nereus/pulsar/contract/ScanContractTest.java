@@ -22,15 +22,15 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanShowsEveryUnacknowledgedEntryInOrder(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(1));
         cursor.delete(List.of(positions.get(4), positions.get(9)));
-        assertThat(Reading.read(cursor, 3)).hasSize(3);
+        assertThat(Reads.read(cursor, 3)).hasSize(3);
         Position readPosition = cursor.getReadPosition();
         for (int batch : new int[] {1, 3, 100}) {
             List<Integer> seen = new ArrayList<>();
-            assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> seen.add(Reading.number(entry)), batch, 100,
+            assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> seen.add(Reads.number(entry)), batch, 100,
                 LONG))).isEqualTo(ScanOutcome.COMPLETED);
             assertThat(seen).containsExactly(2, 3, 5, 6, 7, 8);
         }
@@ -43,22 +43,22 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanBeginsWhereItIsTold(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         List<Integer> seen = new ArrayList<>();
-        Ledgers.await(cursor.scan(Optional.of(positions.get(3)), entry -> seen.add(Reading.number(entry)), 10, 100,
+        Ledgers.await(cursor.scan(Optional.of(positions.get(3)), entry -> seen.add(Reads.number(entry)), 10, 100,
             LONG));
         assertThat(seen).containsExactly(3, 4, 5);
         seen.clear();
         assertThat(Ledgers.await(cursor.scan(Optional.of(positions.get(5).getNext()),
-            entry -> seen.add(Reading.number(entry)), 10, 100, LONG))).isEqualTo(ScanOutcome.COMPLETED);
+            entry -> seen.add(Reads.number(entry)), 10, 100, LONG))).isEqualTo(ScanOutcome.COMPLETED);
         assertThat(seen).isEmpty();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanOfNothingIsComplete(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> {
             throw new AssertionError("there is no entry");
         }, 10, 100, LONG))).isEqualTo(ScanOutcome.COMPLETED);
@@ -72,11 +72,11 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theUserInterruptsAScan(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 10);
         List<Integer> seen = new ArrayList<>();
         assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> {
-            seen.add(Reading.number(entry));
+            seen.add(Reads.number(entry));
             return seen.size() < 4;
         }, 3, 100, LONG))).isEqualTo(ScanOutcome.USER_INTERRUPTED);
         assertThat(seen).containsExactly(0, 1, 2, 3);
@@ -86,11 +86,11 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanStopsAtItsLimitOfEntries(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 10);
         for (int batch : new int[] {1, 3, 100}) {
             List<Integer> seen = new ArrayList<>();
-            assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> seen.add(Reading.number(entry)), batch, 6,
+            assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> seen.add(Reads.number(entry)), batch, 6,
                 LONG))).isEqualTo(ScanOutcome.ABORTED);
             assertThat(seen).hasSize(storage == Storage.STOCK ? 5 : 6);
         }
@@ -106,7 +106,7 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanStopsAtItsDeadline(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> true, 1, 100, -1)))
             .isEqualTo(ScanOutcome.ABORTED);
@@ -115,7 +115,7 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanOfNoEntriesAtATimeIsRefused(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThatThrownBy(() -> cursor.scan(Optional.empty(), entry -> true, 0, 100, LONG))
             .isInstanceOf(IllegalArgumentException.class);
     }
@@ -123,7 +123,7 @@ public class ScanContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPredicateThatThrowsFailsTheScan(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         assertThatThrownBy(() -> Ledgers.await(cursor.scan(Optional.empty(), entry -> {
             throw new IllegalStateException("of the predicate");
@@ -138,14 +138,14 @@ public class ScanContractTest extends ContractTest {
         config.setManagedLedgerInterceptor(hook);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, config);
-        Reading.earliest(ledger, "sub");
+        Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 5);
         ledger.close();
-        ManagedCursor cursor = Reading.earliest(world.open(name, config), "sub");
+        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
         hook.failReadsOf("e3");
         List<Integer> seen = new ArrayList<>();
         assertThatThrownBy(() -> Ledgers.await(cursor.scan(Optional.empty(),
-            entry -> seen.add(Reading.number(entry)), 1, 100, LONG))).isInstanceOf(ManagedLedgerException.class);
+            entry -> seen.add(Reads.number(entry)), 1, 100, LONG))).isInstanceOf(ManagedLedgerException.class);
         assertThat(seen).containsExactly(0, 1, 2);
     }
 }

@@ -1,5 +1,7 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.readOrWait;
+import static io.nereus.pulsar.contract.LedgerCalls.terminate;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -9,37 +11,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntriesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
-import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFencedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerTerminatedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.NoMoreEntriesToReadException;
 import org.apache.bookkeeper.mledger.Position;
-import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.testng.annotations.Test;
 
 /** Ledgers that end: terminated and migrated. */
 public class TerminateContractTest extends ContractTest {
-
-    private static CompletableFuture<List<Entry>> readOrWait(ManagedCursor cursor) {
-        CompletableFuture<List<Entry>> read = new CompletableFuture<>();
-        cursor.asyncReadEntriesOrWait(10, new ReadEntriesCallback() {
-            @Override
-            public void readEntriesComplete(List<Entry> entries, Object ctx) {
-                read.complete(entries);
-            }
-
-            @Override
-            public void readEntriesFailed(ManagedLedgerException exception, Object ctx) {
-                read.completeExceptionally(exception);
-            }
-        }, null, PositionFactory.LATEST);
-        return read;
-    }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theFinalPositionIsPersistentAndStaysReadable(Storage storage) throws Exception {
@@ -70,6 +53,16 @@ public class TerminateContractTest extends ContractTest {
         Position last = add(ledger, "a");
         assertThat(ledger.terminate()).isEqualTo(last);
         assertThat(ledger.terminate()).isEqualTo(last);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void terminationsAtOnceAnswerTheSame(Storage storage) throws Exception {
+        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        Position last = addMany(ledger, 3).get(2);
+        CompletableFuture<Position> first = terminate(ledger);
+        CompletableFuture<Position> second = terminate(ledger);
+        assertThat(await(second)).isEqualTo(last);
+        assertThat(await(first)).isEqualTo(last);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)

@@ -1,5 +1,8 @@
 package io.nereus.pulsar.contract;
 
+import static io.nereus.pulsar.contract.LedgerCalls.close;
+import static io.nereus.pulsar.contract.LedgerCalls.opened;
+import static io.nereus.pulsar.contract.LedgerCalls.read;
 import static io.nereus.pulsar.contract.Ledgers.add;
 import static io.nereus.pulsar.contract.Ledgers.addMany;
 import static io.nereus.pulsar.contract.Ledgers.await;
@@ -14,9 +17,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.AddEntryCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.CloseCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.OpenCursorCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
@@ -84,28 +84,8 @@ public class ThreadsContractTest extends ContractTest {
         CompletableFuture<ManagedCursor> opened = new CompletableFuture<>();
         CompletableFuture<Entry> read = new CompletableFuture<>();
         await(whereAddsComplete(ledger, position -> {
-            ledger.asyncOpenCursor("c", new OpenCursorCallback() {
-                @Override
-                public void openCursorComplete(ManagedCursor cursor, Object ctx) {
-                    opened.complete(cursor);
-                }
-
-                @Override
-                public void openCursorFailed(ManagedLedgerException exception, Object ctx) {
-                    opened.completeExceptionally(exception);
-                }
-            }, null);
-            ledger.asyncReadEntry(position, new ReadEntryCallback() {
-                @Override
-                public void readEntryComplete(Entry entry, Object ctx) {
-                    read.complete(entry);
-                }
-
-                @Override
-                public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
-                    read.completeExceptionally(exception);
-                }
-            }, null);
+            ledger.asyncOpenCursor("c", opened(opened), null);
+            read(ledger, position).thenAccept(read::complete);
         }));
         assertThat(await(opened).getName()).isEqualTo("c");
         assertThat(texts(List.of(await(read)))).containsExactly("x");
@@ -116,19 +96,9 @@ public class ThreadsContractTest extends ContractTest {
         World world = world(storage);
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
-        CompletableFuture<Void> closed = new CompletableFuture<>();
-        await(whereAddsComplete(ledger, position -> ledger.asyncClose(new CloseCallback() {
-            @Override
-            public void closeComplete(Object ctx) {
-                closed.complete(null);
-            }
-
-            @Override
-            public void closeFailed(ManagedLedgerException exception, Object ctx) {
-                closed.completeExceptionally(exception);
-            }
-        }, null)));
-        await(closed);
+        CompletableFuture<CompletableFuture<Void>> closed = new CompletableFuture<>();
+        await(whereAddsComplete(ledger, position -> closed.complete(close(ledger))));
+        await(await(closed));
         assertThat(world.open(name).getNumberOfEntries()).isEqualTo(1);
     }
 
@@ -139,19 +109,7 @@ public class ThreadsContractTest extends ContractTest {
         for (int i = 0; i < 20; i++) {
             ManagedLedger ledger = world.open(world.freshName());
             addMany(ledger, 3);
-            CompletableFuture<Void> closed = new CompletableFuture<>();
-            closes.add(closed);
-            ledger.asyncClose(new CloseCallback() {
-                @Override
-                public void closeComplete(Object ctx) {
-                    closed.complete(null);
-                }
-
-                @Override
-                public void closeFailed(ManagedLedgerException exception, Object ctx) {
-                    closed.completeExceptionally(exception);
-                }
-            }, null);
+            closes.add(close(ledger));
         }
         assertThat(CompletableFuture.allOf(closes.toArray(CompletableFuture[]::new))).succeedsWithin(PROMPT);
     }

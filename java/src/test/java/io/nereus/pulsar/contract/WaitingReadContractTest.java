@@ -29,8 +29,8 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitingReadGetsTheNextEntry(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         assertThat(wait.isDone()).isFalse();
         Position position = Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(wait.get())).containsExactly("e0");
@@ -41,18 +41,18 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadThatNeedNotWaitIsServedAtOnce(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
-        assertThat(Ledgers.texts(Reading.readOrWait(cursor, 2).get())).isEqualTo(Reading.texts(0, 2));
-        assertThat(Ledgers.texts(cursor.readEntriesOrWait(1))).isEqualTo(Reading.texts(2, 3));
-        assertThat(Ledgers.texts(Reading.readOrWait(cursor, 10, positions.get(3)).get()))
-            .isEqualTo(Reading.texts(3, 4));
+        assertThat(Ledgers.texts(Reads.readOrWait(cursor, 2).get())).isEqualTo(Reads.texts(0, 2));
+        assertThat(Ledgers.texts(cursor.readEntriesOrWait(1))).isEqualTo(Reads.texts(2, 3));
+        assertThat(Ledgers.texts(Reads.readOrWait(cursor, 10, positions.get(3)).get()))
+            .isEqualTo(Reads.texts(3, 4));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aBlockingReadWaitsForTheNextEntry(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         CompletableFuture<List<String>> read = new CompletableFuture<>();
         Thread reader = new Thread(() -> {
             try {
@@ -72,12 +72,12 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theSecondWaitOfACursorIsRefusedAndTheFirstGoesOn(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        ManagedCursor other = Reading.earliest(ledger, "other");
-        Answer<List<Entry>> first = Reading.readOrWait(cursor, 10);
-        Answer<List<Entry>> second = Reading.readOrWait(cursor, 10);
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        ManagedCursor other = Reads.earliest(ledger, "other");
+        Answer<List<Entry>> first = Reads.readOrWait(cursor, 10);
+        Answer<List<Entry>> second = Reads.readOrWait(cursor, 10);
         assertThat(second.failure()).isInstanceOf(ConcurrentWaitCallbackException.class);
-        Answer<List<Entry>> ofOther = Reading.readOrWait(other, 10);
+        Answer<List<Entry>> ofOther = Reads.readOrWait(other, 10);
         Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(first.get())).containsExactly("e0");
         assertThat(Ledgers.texts(ofOther.get())).containsExactly("e0");
@@ -87,32 +87,32 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitEndsWithWhatIsThereAndTheRestStaysReadable(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int round = 0; round < 20; round++) {
-            Answer<List<Entry>> wait = Reading.readOrWait(cursor, 100);
+            Answer<List<Entry>> wait = Reads.readOrWait(cursor, 100);
             Ledgers.addMany(ledger, 10);
             List<String> read = Ledgers.texts(wait.get());
             assertThat(read).isNotEmpty();
             List<String> all = new ArrayList<>(read);
-            all.addAll(Reading.readAll(cursor));
-            assertThat(all).isEqualTo(Reading.texts(0, 10));
+            all.addAll(Reads.readAll(cursor));
+            assertThat(all).isEqualTo(Reads.texts(0, 10));
         }
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitDeliversAtMostWhatItAskedFor(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 1);
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 1);
         Ledgers.addMany(ledger, 3);
         assertThat(Ledgers.texts(wait.get())).containsExactly("e0");
-        assertThat(Reading.readAll(cursor)).containsExactly("e1", "e2");
+        assertThat(Reads.readAll(cursor)).containsExactly("e1", "e2");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitSkipsWhatItsConditionNames(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position first = Ledgers.add(ledger, "e0");
         Ledgers.add(ledger, "e1");
         Answer<List<Entry>> wait = new Answer<>();
@@ -125,12 +125,12 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCancelledWaitIsNeverAnswered(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.cancelPendingReadRequest()).as("nothing waits").isFalse();
-        Answer<List<Entry>> cancelled = Reading.readOrWait(cursor, 10);
+        Answer<List<Entry>> cancelled = Reads.readOrWait(cursor, 10);
         assertThat(cursor.cancelPendingReadRequest()).isTrue();
         assertThat(cursor.cancelPendingReadRequest()).as("it is cancelled").isFalse();
-        Answer<List<Entry>> next = Reading.readOrWait(cursor, 10);
+        Answer<List<Entry>> next = Reads.readOrWait(cursor, 10);
         Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(next.get())).containsExactly("e0");
         assertThat(cancelled.calls()).isZero();
@@ -140,11 +140,11 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void closingACursorEndsItsWait(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor durable = Reading.earliest(ledger, "sub");
+        ManagedCursor durable = Reads.earliest(ledger, "sub");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.LATEST, "reader");
         List<Answer<List<Entry>>> waits = new ArrayList<>();
         for (ManagedCursor cursor : List.of(durable, reader)) {
-            Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+            Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
             cursor.close();
             assertThat(wait.failure()).isInstanceOf(CursorAlreadyClosedException.class);
             assertThat(cursor.cancelPendingReadRequest()).isFalse();
@@ -157,9 +157,9 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void closingTheLedgerEndsTheWaits(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        Answer<List<Entry>> durable = Reading.readOrWait(Reading.earliest(ledger, "sub"), 10);
+        Answer<List<Entry>> durable = Reads.readOrWait(Reads.earliest(ledger, "sub"), 10);
         Answer<List<Entry>> reader =
-            Reading.readOrWait(ledger.newNonDurableCursor(PositionFactory.LATEST, "reader"), 10);
+            Reads.readOrWait(ledger.newNonDurableCursor(PositionFactory.LATEST, "reader"), 10);
         ledger.close();
         assertThat(durable.failure()).isInstanceOf(CursorAlreadyClosedException.class);
         assertThat(reader.failure()).isInstanceOf(CursorAlreadyClosedException.class);
@@ -168,20 +168,20 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletingACursorEndsItsWait(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         ledger.deleteCursor("sub");
         assertThat(wait.failure()).isInstanceOf(CursorAlreadyClosedException.class);
-        assertThat(Reading.readOrWait(cursor, 10).failure()).isInstanceOf(CursorAlreadyClosedException.class);
+        assertThat(Reads.readOrWait(cursor, 10).failure()).isInstanceOf(CursorAlreadyClosedException.class);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitPastTheEndOfATerminatedLedgerFails(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor behind = Reading.earliest(ledger, "behind");
+        ManagedCursor behind = Reads.earliest(ledger, "behind");
         Ledgers.addMany(ledger, 2);
-        ManagedCursor atEnd = Reading.latest(ledger, "end");
-        Answer<List<Entry>> waiting = Reading.readOrWait(atEnd, 10);
+        ManagedCursor atEnd = Reads.latest(ledger, "end");
+        Answer<List<Entry>> waiting = Reads.readOrWait(atEnd, 10);
         Position last = ledger.terminate();
         if (storage == Storage.STOCK) {
             // stock does not wake who waits; the broker tells its consumers by other means
@@ -190,9 +190,9 @@ public class WaitingReadContractTest extends ContractTest {
         } else {
             assertThat(waiting.failure()).isInstanceOf(NoMoreEntriesToReadException.class);
         }
-        assertThat(Reading.readOrWait(atEnd, 10).failure()).isInstanceOf(NoMoreEntriesToReadException.class);
-        assertThat(Ledgers.texts(Reading.readOrWait(behind, 10).get())).isEqualTo(Reading.texts(0, 2));
-        assertThat(Reading.readOrWait(behind, 10).failure()).isInstanceOf(NoMoreEntriesToReadException.class);
+        assertThat(Reads.readOrWait(atEnd, 10).failure()).isInstanceOf(NoMoreEntriesToReadException.class);
+        assertThat(Ledgers.texts(Reads.readOrWait(behind, 10).get())).isEqualTo(Reads.texts(0, 2));
+        assertThat(Reads.readOrWait(behind, 10).failure()).isInstanceOf(NoMoreEntriesToReadException.class);
         assertThat(behind.readEntries(10)).as("a read that does not wait").isEmpty();
         assertThat(ledger.getLastConfirmedEntry()).isEqualTo(last);
     }
@@ -203,12 +203,12 @@ public class WaitingReadContractTest extends ContractTest {
         ManagedLedgerConfig config = world(storage).config();
         config.setNewEntriesCheckDelayInMillis(1);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
-        assertThat(Reading.read(cursor, 2)).hasSize(2);
-        assertThat(Reading.readOrWait(cursor, 10, positions.get(0)).get()).isEmpty();
-        assertThat(Reading.readOrWait(cursor, 10, positions.get(1)).get()).isEmpty();
-        assertThat(Ledgers.texts(Reading.readOrWait(cursor, 10, positions.get(2)).get())).containsExactly("e2");
+        assertThat(Reads.read(cursor, 2)).hasSize(2);
+        assertThat(Reads.readOrWait(cursor, 10, positions.get(0)).get()).isEmpty();
+        assertThat(Reads.readOrWait(cursor, 10, positions.get(1)).get()).isEmpty();
+        assertThat(Ledgers.texts(Reads.readOrWait(cursor, 10, positions.get(2)).get())).containsExactly("e2");
         assertThat(cursor.cancelPendingReadRequest()).as("nothing waits any more").isFalse();
     }
 
@@ -216,13 +216,13 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryPastTheLimitOfAWaitIsNotDelivered(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position first = Ledgers.add(ledger, "e0");
-        assertThat(Reading.read(cursor, 1)).containsExactly("e0");
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10, first);
+        assertThat(Reads.read(cursor, 1)).containsExactly("e0");
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10, first);
         Ledgers.add(ledger, "e1");
         assertThat(wait.get()).isEmpty();
-        assertThat(Reading.read(cursor, 1)).containsExactly("e1");
+        assertThat(Reads.read(cursor, 1)).containsExactly("e1");
     }
 
     /** Pulsar configures when to look again; no wait may be lost while it does. */
@@ -232,9 +232,9 @@ public class WaitingReadContractTest extends ContractTest {
             ManagedLedgerConfig config = world(storage).config();
             config.setNewEntriesCheckDelayInMillis(delay);
             ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-            ManagedCursor cursor = Reading.earliest(ledger, "sub");
+            ManagedCursor cursor = Reads.earliest(ledger, "sub");
             for (int round = 0; round < 30; round++) {
-                Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+                Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
                 Ledgers.add(ledger, "e" + round);
                 assertThat(Ledgers.texts(wait.get())).containsExactly("e" + round);
             }
@@ -245,34 +245,34 @@ public class WaitingReadContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitReadsOnFromWhereARewindLeadsIt(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
-        assertThat(Reading.readAll(cursor)).hasSize(2);
-        Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+        assertThat(Reads.readAll(cursor)).hasSize(2);
+        Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         cursor.rewind();
         if (storage == Storage.STOCK) {
             assertThat(wait.isDone()).isFalse();
             Ledgers.add(ledger, "e2");
-            assertThat(Ledgers.texts(wait.get())).isEqualTo(Reading.texts(0, 3));
+            assertThat(Ledgers.texts(wait.get())).isEqualTo(Reads.texts(0, 3));
             return;
         }
-        assertThat(Ledgers.texts(wait.get())).isEqualTo(Reading.texts(0, 2));
+        assertThat(Ledgers.texts(wait.get())).isEqualTo(Reads.texts(0, 2));
         assertThat(cursor.cancelPendingReadRequest()).isFalse();
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCursorTakenOffTheWaitingListIsNotWokenAndItsReadCanBeCancelled(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
-        ManagedCursor removed = Reading.earliest(ledger, "removed");
-        ManagedCursor other = Reading.earliest(ledger, "other");
-        Answer<List<Entry>> ofRemoved = Reading.readOrWait(removed, 10);
-        Answer<List<Entry>> ofOther = Reading.readOrWait(other, 10);
+        ManagedCursor removed = Reads.earliest(ledger, "removed");
+        ManagedCursor other = Reads.earliest(ledger, "other");
+        Answer<List<Entry>> ofRemoved = Reads.readOrWait(removed, 10);
+        Answer<List<Entry>> ofOther = Reads.readOrWait(other, 10);
         ledger.removeWaitingCursor(removed);
         Ledgers.add(ledger, "e0");
         assertThat(Ledgers.texts(ofOther.get())).containsExactly("e0");
         assertThat(ofRemoved.calls()).isZero();
         assertThat(removed.cancelPendingReadRequest()).isTrue();
-        assertThat(Ledgers.texts(Reading.readOrWait(removed, 10).get())).containsExactly("e0");
+        assertThat(Ledgers.texts(Reads.readOrWait(removed, 10).get())).containsExactly("e0");
     }
 
     /** Case 35: at the border to an empty ledger one wait is registered, and the next entry comes once. */
@@ -282,14 +282,14 @@ public class WaitingReadContractTest extends ContractTest {
         config.setMaxEntriesPerLedger(5);
         config.setNewEntriesCheckDelayInMillis(0);
         ManagedLedger ledger = world(storage).open(world(storage).freshName(), config);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int round = 0; round < 10; round++) {
             List<Position> positions = Ledgers.addMany(ledger, 5);
-            Answer<List<Entry>> read = Reading.readLater(cursor, 5);
+            Answer<List<Entry>> read = Reads.readLater(cursor, 5);
             cursor.delete(List.copyOf(positions));
             read.get().forEach(Entry::release);
-            Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
-            assertThat(Reading.readOrWait(cursor, 10).failure()).isInstanceOf(ConcurrentWaitCallbackException.class);
+            Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
+            assertThat(Reads.readOrWait(cursor, 10).failure()).isInstanceOf(ConcurrentWaitCallbackException.class);
             Position next = Ledgers.add(ledger, "next");
             assertThat(Ledgers.texts(wait.get())).containsExactly("next");
             assertThat(wait.calls()).isEqualTo(1);

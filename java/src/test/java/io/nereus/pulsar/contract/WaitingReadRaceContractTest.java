@@ -61,11 +61,11 @@ public class WaitingReadRaceContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitThatRacesWithAnAddIsServed_case_017(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage, 0);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Answer<List<Entry>>> waits = new ArrayList<>();
         for (int i = 0; i < ROUNDS; i++) {
             String text = "e" + i;
-            race(() -> waits.add(Reading.readOrWait(cursor, 10)), () -> Ledgers.add(ledger, text));
+            race(() -> waits.add(Reads.readOrWait(cursor, 10)), () -> Ledgers.add(ledger, text));
             assertThat(Ledgers.texts(waits.get(i).get())).containsExactly(text);
         }
         assertThat(waits).allMatch(wait -> wait.calls() == 1);
@@ -76,12 +76,12 @@ public class WaitingReadRaceContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void cancelAndNotificationCannotBothWin_case_017(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage, 0);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         int cancelled = 0;
         for (int i = 0; i < ROUNDS; i++) {
             String text = "e" + i;
             boolean[] won = {false};
-            Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10);
+            Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
             race(() -> won[0] = cursor.cancelPendingReadRequest(), () -> Ledgers.add(ledger, text));
             if (storage == Storage.STOCK) {
                 // a late notification of stock may wake the wrong wait, or deliver to the cancelled one
@@ -92,7 +92,7 @@ public class WaitingReadRaceContractTest extends ContractTest {
             }
             if (won[0]) {
                 cancelled++;
-                List<String> next = Ledgers.texts(Reading.readOrWait(cursor, 10).get());
+                List<String> next = Ledgers.texts(Reads.readOrWait(cursor, 10).get());
                 assertThat(next).containsExactly(text);
                 assertThat(wait.calls()).as("a cancelled wait").isZero();
             } else {
@@ -110,7 +110,7 @@ public class WaitingReadRaceContractTest extends ContractTest {
         for (int i = 0; i < ROUNDS / 4; i++) {
             ManagedCursor cursor = ledger.newNonDurableCursor(PositionFactory.LATEST, "reader-" + i);
             List<Answer<List<Entry>>> wait = new ArrayList<>();
-            race(() -> wait.add(Reading.readOrWait(cursor, 10)), cursor::close);
+            race(() -> wait.add(Reads.readOrWait(cursor, 10)), cursor::close);
             Answer<List<Entry>> answer = wait.get(0);
             if (storage == Storage.STOCK) {
                 answer.failure(); // stock may also say that another read waits
@@ -126,11 +126,11 @@ public class WaitingReadRaceContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitThatRacesWithARewindIsServed_case_017(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage, 0);
-        ManagedCursor cursor = Reading.earliest(ledger, "sub");
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Random random = new Random(17);
         for (int i = 0; i < ROUNDS / 4; i++) {
             String text = "e" + i;
-            Answer<List<Entry>> wait = Reading.readOrWait(cursor, 10_000);
+            Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10_000);
             race(() -> {
                 if (random.nextBoolean()) {
                     cursor.rewind();
@@ -138,10 +138,10 @@ public class WaitingReadRaceContractTest extends ContractTest {
             }, () -> Ledgers.add(ledger, text));
             List<String> read = new ArrayList<>(Ledgers.texts(wait.get()));
             assertThat(wait.calls()).isEqualTo(1);
-            read.addAll(Reading.readAll(cursor));
+            read.addAll(Reads.readAll(cursor));
             assertThat(read).as("round %s", i).endsWith(text);
         }
         cursor.rewind();
-        assertThat(Reading.readAll(cursor)).isEqualTo(Reading.texts(0, ROUNDS / 4));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(0, ROUNDS / 4));
     }
 }

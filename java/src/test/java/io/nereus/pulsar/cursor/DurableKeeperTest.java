@@ -200,13 +200,13 @@ public class DurableKeeperTest {
         assertEquals(writes.size(), 0);
     }
 
-    @Test
-    public void aFlushDoesNotWaitForThePass() {
+    /** Passes of which one is under way and does not end. */
+    private FlushPasses busyPasses() {
         FlushPasses busy = new FlushPasses(ledger.scheduler(), 60_000, System::nanoTime);
         busy.dirty(new FlushPasses.Dirty() {
             @Override
             public boolean flush(Runnable ended) {
-                return true; // never ends
+                return true;
             }
 
             @Override
@@ -214,13 +214,56 @@ public class DurableKeeperTest {
                 return 1;
             }
         });
-        keeper = keeper(busy);
+        return busy;
+    }
+
+    @Test
+    public void aFlushDoesNotWaitForThePass() {
+        keeper = keeper(busyPasses());
         ack(3);
+        ack(5);
+        ack(7);
+        succeed();
         assertEquals(writes.size(), 0, "the pass under way is waited for");
         keeper.flush(logged("flush"));
         assertEquals(writes.size(), 1);
         succeed();
-        assertEquals(log, List.of("ack 3", "flush"));
+        assertEquals(log, List.of("ack 3", "ack 5", "ack 7", "flush"));
+    }
+
+    @Test
+    public void aCallerThatWaitsForEachAnswerMeetsNoPassHoweverBusyTheyAre() {
+        keeper = keeper(busyPasses());
+        for (int offset = 3; offset < 100; offset += 2) {
+            ack(offset);
+            assertEquals(writes.size(), 1, "written at once");
+            succeed();
+            assertEquals(log.get(log.size() - 1), "ack " + offset);
+        }
+        ack(101);
+        ack(103);
+        succeed();
+        assertEquals(writes.size(), 1, "two callers that take turns wait for each other only");
+        ack(105);
+        succeed();
+        assertEquals(writes.size(), 1);
+    }
+
+    @Test
+    public void callersThatDoNotWaitForEachOtherGoWithThePasses() {
+        keeper = keeper(busyPasses());
+        ack(9);
+        ack(11);
+        ack(13);
+        succeed();
+        assertEquals(writes.size(), 0, "several wait: waiting for the pass brings more of them together");
+        keeper.flush(logged("flush"));
+        succeed();
+        ack(15);
+        assertEquals(writes.size(), 0, "and so it did last time: one of them alone waits too");
+        keeper.flush(logged("flush"));
+        succeed();
+        assertEquals(log.get(log.size() - 2), "ack 15");
     }
 
     @Test

@@ -5,15 +5,22 @@ import io.nereus.pulsar.compat.LedgerDetails;
 import io.nereus.pulsar.compat.LedgerInfos;
 import io.nereus.pulsar.compat.MessagePositions;
 import io.nereus.pulsar.compat.NoEntryCacheManager;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.bookkeeper.mledger.impl.ManagedCursorContainer;
+import org.apache.bookkeeper.mledger.impl.ManagedLedgerMBeanImpl;
 
-/** Calls what looks Pulsar's classes up by name, which no check of references can see. */
+/** Calls what looks Pulsar's classes up by name or stands on one of them, which no check of references can see. */
 final class CompatCheck {
 
     private static final String MESSAGE_POSITION = "org.apache.pulsar.compaction.TopicCompactionService$MessagePosition";
@@ -33,14 +40,17 @@ final class CompatCheck {
         run("CursorContainer", CompatCheck::cursorContainer, problems);
         run("MessagePositions", CompatCheck::messagePositions, problems);
         run("NoEntryCacheManager", CompatCheck::entryCacheManager, problems);
+        run("LedgerStats", CompatCheck::ledgerStats, problems);
         return problems;
     }
 
     private static void run(String name, Check check, List<String> problems) {
         try {
             check.run();
+        } catch (InvocationTargetException e) {
+            problems.add(name + ": " + e.getCause());
         } catch (ReflectiveOperationException | RuntimeException | LinkageError | AssertionError e) {
-            problems.add(name + ": " + e + (e.getCause() == null ? "" : ", because " + e.getCause()));
+            problems.add(name + ": " + e);
         }
     }
 
@@ -94,11 +104,39 @@ final class CompatCheck {
         manager.updateCacheEvictionWatermark(0.7);
         expect(20L, manager.getMaxSize());
         expect(0.7, manager.getCacheEvictionWatermark());
-        for (var method : manager.getClass().getInterfaces()[0].getMethods()) {
+        for (Method method : manager.getClass().getInterfaces()[0].getMethods()) {
             if (method.getParameterCount() == 0) {
                 method.invoke(manager);
             }
         }
+    }
+
+    /** Whatever stock's bean has in this Pulsar can be called on ours, which has no stock ledger inside. */
+    private static void ledgerStats() throws ReflectiveOperationException {
+        Constructor<?> constructor = Class.forName("io.nereus.pulsar.LedgerStats").getDeclaredConstructors()[0];
+        constructor.setAccessible(true);
+        Object stats = constructor.newInstance(Arrays.stream(constructor.getParameterTypes()).map(CompatCheck::any).toArray());
+        for (Method method : ManagedLedgerMBeanImpl.class.getDeclaredMethods()) {
+            if (Modifier.isPublic(method.getModifiers())) {
+                method.invoke(stats, Arrays.stream(method.getParameterTypes()).map(CompatCheck::any).toArray());
+            }
+        }
+    }
+
+    private static Object any(Class<?> type) {
+        if (type == String.class) {
+            return "any";
+        }
+        if (type == TimeUnit.class) {
+            return TimeUnit.SECONDS;
+        }
+        if (type == long.class) {
+            return 1L;
+        }
+        if (type == int.class) {
+            return 1;
+        }
+        return type == LongSupplier.class ? (LongSupplier) () -> 1 : null;
     }
 
     private static ManagedCursor cursor(String name) {
@@ -113,11 +151,7 @@ final class CompatCheck {
     }
 
     private static Object call(Object target, String method) throws ReflectiveOperationException {
-        try {
-            return target.getClass().getMethod(method).invoke(target);
-        } catch (InvocationTargetException e) {
-            throw new IllegalStateException(e.getCause());
-        }
+        return target.getClass().getMethod(method).invoke(target);
     }
 
     private static void expect(Object expected, Object actual) {

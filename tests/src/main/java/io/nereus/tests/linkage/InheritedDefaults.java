@@ -25,6 +25,7 @@ final class InheritedDefaults {
         Map.entry("ManagedLedgerFactory.updateCacheEvictionExtendTTLOfRecentlyAccessed", "as above"),
         // Pulsar 5
         Map.entry("ManagedCursor.hasBacklog", "asks for the number of entries in the backlog, which is exact and cheap"),
+        Map.entry("ManagedCursor.markIdle", "notes the time; whether it was idle is only for what stock stores"),
         Map.entry("ManagedCursor.getDeletedBatchIndexesAsLongArray", "makes the position and asks for that"),
         Map.entry("ManagedLedgerFactory.estimateUnloadedTopicBacklogAsync", "runs the blocking call on the broker's executor"));
 

@@ -15,12 +15,12 @@ import org.apache.bookkeeper.mledger.PositionFactory;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 
 /** The reading half of a cursor as tests use it: texts instead of entries, {@link Answer}s instead of callbacks. */
-final class Reading {
+final class Reads {
 
     /** Pulsar's "no limit" of bytes. */
     static final long NO_LIMIT = -1;
 
-    private Reading() {
+    private Reads() {
     }
 
     static ManagedCursor earliest(ManagedLedger ledger, String cursor) throws Exception {
