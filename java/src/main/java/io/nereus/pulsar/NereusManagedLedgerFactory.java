@@ -226,7 +226,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         ScheduledExecutorService thread = threadOf(name);
         return engine.openReadOnly(name, thread)
             .thenCompose(opened -> throughShadow(opened, thread))
-            .thenApply(opened -> new NereusReadOnlyManagedLedger(name, ledgerConfig, opened, thread))
+            .thenApply(opened -> new NereusReadOnlyManagedLedger(name, ledgerConfig, opened, thread, durations))
             .exceptionallyCompose(failure -> CompletableFuture.failedFuture(openFailure(name, failure)));
     }
 
