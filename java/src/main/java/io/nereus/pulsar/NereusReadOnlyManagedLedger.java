@@ -36,7 +36,7 @@ final class NereusReadOnlyManagedLedger implements ReadOnlyManagedLedger, Cursor
     private final Cleaner.Cleanable handle;
 
     NereusReadOnlyManagedLedger(String name, ManagedLedgerConfig config, OpenedLedger openedLedger,
-                                ScheduledExecutorService executor) {
+                                ScheduledExecutorService executor, Durations durations) {
         this.name = name;
         this.opened = openedLedger.description();
         this.executor = executor;
@@ -44,7 +44,7 @@ final class NereusReadOnlyManagedLedger implements ReadOnlyManagedLedger, Cursor
         this.navigator = new PositionNavigator(projection, this::trimOffset, this::committedEnd);
         NativeStream stream = openedLedger.stream();
         this.reader = new EntryReader(name, stream, projection,
-            new LedgerStats(name, () -> opened.state().bytes(), () -> 0, Durations.UNHEARD), config.getManagedLedgerInterceptor());
+            new LedgerStats(name, () -> opened.state().bytes(), () -> 0, durations), config.getManagedLedgerInterceptor());
         this.handle = CLEANER.register(this, stream::close);
     }
 

@@ -21,13 +21,16 @@ final class SpanTable {
     /** One span; {@code firstLive} is its first readable offset, {@code bytes} those of its live entries. */
     private static final class Span {
         private final long firstOffset;
+        /** Bytes of all spans that this table has had before this one, also of what was trimmed since. */
+        private final long bytesBefore;
         private long firstLive;
         private long end;
         private long bytes;
         private long lastAppendMillis;
 
-        private Span(long firstOffset, long firstLive, long end, long bytes, long lastAppendMillis) {
+        private Span(long firstOffset, long bytesBefore, long firstLive, long end, long bytes, long lastAppendMillis) {
             this.firstOffset = firstOffset;
+            this.bytesBefore = bytesBefore;
             this.firstLive = firstLive;
             this.end = end;
             this.bytes = bytes;
@@ -55,6 +58,8 @@ final class SpanTable {
     private long trim;
     private long end;
     private long totalBytes;
+    /** Never goes down: what the spans had, and what they were given since. */
+    private long bytesEver;
 
     /**
      * @param recovered live spans, ascending, as described at open
@@ -68,9 +73,11 @@ final class SpanTable {
         for (SpanInfo info : recovered) {
             long first = info.firstOffset();
             long spanEnd = Math.min(end, first + projection.spanEntries());
-            Span span = new Span(first, spanEnd - info.entries(), spanEnd, info.bytes(), info.lastAppendMillis());
+            Span span = new Span(first, bytesEver, spanEnd - info.entries(), spanEnd, info.bytes(),
+                info.lastAppendMillis());
             spans.put(first, span);
             totalBytes += span.bytes;
+            bytesEver += span.bytes;
         }
         ensureOpenSpan();
     }
@@ -78,7 +85,7 @@ final class SpanTable {
     /** The open span exists even when it holds nothing that can be read. */
     private void ensureOpenSpan() {
         long first = firstOffsetOfSpan(Math.max(0, end - 1));
-        spans.computeIfAbsent(first, f -> new Span(f, end, end, 0, 0));
+        spans.computeIfAbsent(first, f -> new Span(f, bytesEver, end, end, 0, 0));
     }
 
     private long firstOffsetOfSpan(long offset) {
@@ -92,7 +99,9 @@ final class SpanTable {
         }
         end = offset + 1;
         totalBytes += bytes;
-        Span span = spans.computeIfAbsent(firstOffsetOfSpan(offset), f -> new Span(f, offset, offset, 0, 0));
+        Span span =
+            spans.computeIfAbsent(firstOffsetOfSpan(offset), f -> new Span(f, bytesEver, offset, offset, 0, 0));
+        bytesEver += bytes;
         span.end = end;
         span.bytes += bytes;
         span.lastAppendMillis = appendMillis;
@@ -105,7 +114,8 @@ final class SpanTable {
             long reached = Math.min(newEnd, first + projection.spanEntries());
             long added = (reached - end) * bytes;
             long start = end;
-            Span span = spans.computeIfAbsent(first, f -> new Span(f, start, start, 0, 0));
+            Span span = spans.computeIfAbsent(first, f -> new Span(f, bytesEver, start, start, 0, 0));
+            bytesEver += added;
             span.end = reached;
             span.bytes += added;
             span.lastAppendMillis = appendMillis;
@@ -154,15 +164,19 @@ final class SpanTable {
 
     /** Live bytes in {@code [from, to)}, estimated where the range cuts through a span. */
     synchronized long bytesBetween(long from, long to) {
-        long sum = 0;
-        Long first = spans.floorKey(from);
-        for (Span span : spans.tailMap(first == null ? spans.firstKey() : first, true).values()) {
-            if (span.firstOffset >= to) {
-                break;
-            }
-            sum += span.bytesWithin(from, to);
+        Map.Entry<Long, Span> holdsLast = spans.floorEntry(to - 1);
+        if (from >= to || holdsLast == null) {
+            return 0;
         }
-        return sum;
+        Map.Entry<Long, Span> holdsFrom = spans.floorEntry(from);
+        Span first = (holdsFrom == null ? spans.firstEntry() : holdsFrom).getValue();
+        Span last = holdsLast.getValue();
+        if (first == last) {
+            return first.bytesWithin(from, to);
+        }
+        // those in between are whole: only the first span of all is ever cut
+        long between = last.bytesBefore - spans.higherEntry(first.firstOffset).getValue().bytesBefore;
+        return first.bytesWithin(from, to) + between + last.bytesWithin(from, to);
     }
 
     /** Whether the span of virtual ledger {@code ledgerId} is live. */

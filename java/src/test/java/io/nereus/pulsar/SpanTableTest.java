@@ -7,8 +7,10 @@ import static org.testng.Assert.assertTrue;
 
 import io.nereus.pulsar.bridge.SpanInfo;
 import io.nereus.pulsar.compat.LedgerDetails;
+import java.util.Arrays;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.Random;
 import org.testng.annotations.Test;
 
 public class SpanTableTest {
@@ -99,5 +101,42 @@ public class SpanTableTest {
         SpanTable spans = written(3);
         assertThrows(IllegalStateException.class, () -> spans.committed(2, 1, 1));
         assertThrows(IllegalStateException.class, () -> spans.committed(4, 1, 1));
+    }
+
+    /** Against the sizes one by one: exact where a range begins and ends with spans, whatever was trimmed. */
+    @Test
+    public void bytesBetweenSpansAreExactWithHoweverManyInBetween() {
+        Random random = new Random(7);
+        long[] sizes = new long[200];
+        SpanTable spans = new SpanTable(projection, List.of(new SpanInfo(8, 3, 30, 1, 2), new SpanInfo(16, 8, 88, 1, 2)), 13, 24);
+        for (int i = 13; i < 24; i++) {
+            sizes[i] = i < 16 ? 10 : 11;
+        }
+        long trim = 13;
+        int end = 24;
+        while (end < sizes.length) {
+            int size = random.nextInt(1000);
+            int reached = Math.min(sizes.length, end + 1 + random.nextInt(20));
+            if (random.nextBoolean()) {
+                reached = end + 1;
+                spans.committed(end, size, 3);
+            } else {
+                spans.reached(reached, size, 3);
+            }
+            Arrays.fill(sizes, end, reached, size);
+            end = reached;
+            if (random.nextInt(10) == 0) {
+                trim = Math.max(trim, random.nextInt(end) & ~7);
+                spans.trimmed(trim);
+                Arrays.fill(sizes, 0, (int) trim, 0);
+            }
+            for (int from = 0; from < end; from += 8) {
+                for (int to : new int[] {from, from + 8, from + 24, end}) {
+                    long expected = Arrays.stream(sizes, from, Math.max(from, Math.min(to, end))).sum();
+                    assertEquals(spans.bytesBetween(from, Math.min(to, end)), expected, from + " to " + to + " of " + end);
+                }
+            }
+            assertEquals(spans.bytesBetween(0, end), spans.totalBytes());
+        }
     }
 }
