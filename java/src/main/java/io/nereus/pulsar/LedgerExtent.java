@@ -51,6 +51,14 @@ final class LedgerExtent {
         return trimOffset;
     }
 
+    /**
+     * First offset that a reader can still get: {@link #trimOffset()}, but the last entry, which stays readable when all
+     * is trimmed, so that whoever is told the last message id finds that message.
+     */
+    long firstKept() {
+        return Math.max(0, Math.min(trimOffset, committedEnd - 1));
+    }
+
     /** Position of the last committed entry, also after it was trimmed. */
     Position lastConfirmed() {
         return lastConfirmed;

@@ -45,6 +45,11 @@ abstract class LedgerQueries extends BlockingLedger implements CursorLedger {
         return extent.trimOffset();
     }
 
+    /** See {@link LedgerExtent#firstKept()}. */
+    long firstKept() {
+        return extent.firstKept();
+    }
+
     @Override
     public Position position(long offset) {
         return extent.projection().position(offset);

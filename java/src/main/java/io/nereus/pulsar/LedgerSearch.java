@@ -4,6 +4,7 @@ import io.nereus.pulsar.cursor.AckState;
 import io.nereus.pulsar.cursor.FindNewestOp;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.function.Predicate;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.FindEntryCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
@@ -15,8 +16,9 @@ import org.apache.bookkeeper.mledger.Position;
 /**
  * Reads and searches of one ledger that no cursor is involved in.
  *
- * <p>Promises: each ends exactly once, on the ledger's executor. An entry handed to a read's callback or to the predicate
- * of {@link #firstAfterMatching} belongs to the receiver; the predicate of {@link #lastMatchingUpTo} only looks. Both as
+ * <p>Promises: each ends exactly once; what reads entry by entry on one of the {@link AnswerThreads}, where the broker
+ * may block, the others on the ledger's executor. An entry handed to a read's callback or to the predicate of
+ * {@link #firstAfterMatching} belongs to the receiver; the predicate of {@link #lastMatchingUpTo} only looks. Both as
  * in stock, whose callers rely on it.
  */
 final class LedgerSearch {
@@ -24,11 +26,16 @@ final class LedgerSearch {
     private final NereusManagedLedger ledger;
     private final LedgerExtent extent;
     private final EntryReader reader;
+    private final Executor answers;
 
-    LedgerSearch(NereusManagedLedger ledger, LedgerExtent extent, EntryReader reader) {
+    /**
+     * @param answers where reads of one entry are answered
+     */
+    LedgerSearch(NereusManagedLedger ledger, LedgerExtent extent, EntryReader reader, Executor answers) {
         this.ledger = ledger;
         this.extent = extent;
         this.reader = reader;
+        this.answers = answers;
     }
 
     /**
@@ -45,12 +52,31 @@ final class LedgerSearch {
                 || projection.offset(position) >= end) {
             refuse(new ManagedLedgerException(ledger.getName() + " has no entry at " + position), callback, ctx);
         } else {
-            reader.readOne(projection.offset(position), end, callback, ctx);
+            reader.readOne(projection.offset(position), end, answeredElsewhere(callback), ctx);
         }
     }
 
+    /** Reads the entry at {@code offset}, which was below the committed end. */
+    void readAt(long offset, ReadEntryCallback callback, Object ctx) {
+        reader.readOne(offset, extent.committedEnd(), callback, ctx);
+    }
+
     private void refuse(ManagedLedgerException refusal, ReadEntryCallback callback, Object ctx) {
-        ledger.execute(() -> callback.readEntryFailed(refusal, ctx));
+        answers.execute(() -> callback.readEntryFailed(refusal, ctx));
+    }
+
+    private ReadEntryCallback answeredElsewhere(ReadEntryCallback callback) {
+        return new ReadEntryCallback() {
+            @Override
+            public void readEntryComplete(Entry entry, Object ctx) {
+                answers.execute(() -> callback.readEntryComplete(entry, ctx));
+            }
+
+            @Override
+            public void readEntryFailed(ManagedLedgerException exception, Object ctx) {
+                answers.execute(() -> callback.readEntryFailed(exception, ctx));
+            }
+        };
     }
 
     /** The place after the newest entry that matches; the first entry's if none does. */

@@ -83,7 +83,12 @@ class NereusManagedCursor extends CursorQueries {
 
     /** Makes the parts that durable and non-durable cursors share. */
     NereusManagedCursor(NereusManagedLedger ledger, String name, AckState acks, KeeperMaker keeperMaker) {
-        super(ledger, new CursorProgress(ledger, acks));
+        this(ledger, name, new CursorProgress(ledger, acks), keeperMaker);
+    }
+
+    /** As above, with a progress of its own kind. */
+    NereusManagedCursor(NereusManagedLedger ledger, String name, CursorProgress progress, KeeperMaker keeperMaker) {
+        super(ledger, progress);
         this.name = name;
         this.keeper = keeperMaker.make(progress, stats, this::keptEndMoved, this::getThrottleMarkDelete);
         this.acks = new CursorAcks(this, keeper);
@@ -278,7 +283,7 @@ class NereusManagedCursor extends CursorQueries {
         if (offset >= ledger.committedEnd()) {
             later(() -> callback.readEntryComplete(null, ctx));
         } else {
-            ledger.asyncReadEntry(ledger.position(offset), callback, ctx);
+            ledger.readEntryAt(offset, callback, ctx);
         }
     }
 
@@ -371,9 +376,10 @@ class NereusManagedCursor extends CursorQueries {
             }
             long place = resetPlace(position, forceReset);
             long[] unacked = batchIndexes() ? AckSetStateUtil.getAckSetArrayOrNull(position) : null;
-            Map<String, Long> properties = COMPACTION_CURSOR.equals(name) ? null : Map.of();
+            ResetOp.Kept kept = COMPACTION_CURSOR.equals(name) ? ResetOp.Kept.MARK_DELETE_AND_PROPERTIES
+                    : ResetOp.Kept.NOTHING;
             boolean samePlace = place == ledger.offset(position);
-            ResetOp.start(ledger, progress, keeper, place, samePlace ? unacked : null, properties, () -> {
+            ResetOp.start(ledger, progress, keeper, place, samePlace ? unacked : null, kept, () -> {
                 updateLastActive();
                 waitingRead.lookAgain();
             }, callback);
@@ -382,7 +388,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private long resetPlace(Position position, boolean force) {
         long end = ledger.committedEnd();
-        long first = force && !position.equals(PositionFactory.EARLIEST) ? 0 : Math.min(ledger.trimOffset(), end);
+        long first = force && !position.equals(PositionFactory.EARLIEST) ? 0 : Math.min(progress.firstReadable(), end);
         return Math.max(first, Math.min(entryAt(position), end));
     }
 

@@ -112,7 +112,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.reader = new EntryReader(name, entries(), extent.projection(), stats, interceptor);
         this.properties = new LedgerProperties(stream, interceptor, opened.properties());
         this.trimmer = source == null ? new LedgerTrimmer(this, extent) : new ShadowTrimmer(this, extent, source);
-        this.search = new LedgerSearch(this, extent, reader);
+        this.search = new LedgerSearch(this, extent, reader, factory.answers());
         this.end = new LedgerEnd(this, factory, lifecycle, pendingAdds, cursors, waitingCursors, properties);
         this.opening = new LedgerOpening(name, opened, stream, extent, cursors, reader, interceptor);
         stream.setRollover(LedgerTrimmer.rollover(config));
@@ -403,11 +403,15 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         checkOpen();
         long markDeleteEnd;
         if (startPosition == null || startPosition.compareTo(extent.lastConfirmed()) > 0) {
-            markDeleteEnd = startOf(initialPosition); // also a LATEST whose entry id a C++ client has truncated
+            // also a LATEST whose entry id a C++ client has truncated
+            markDeleteEnd = initialPosition == InitialPosition.Earliest ? extent.firstKept() : extent.committedEnd();
         } else if (startPosition.getLedgerId() == PositionFactory.EARLIEST.getLedgerId()) {
-            markDeleteEnd = extent.trimOffset();
+            markDeleteEnd = extent.firstKept();
         } else {
-            markDeleteEnd = extent.navigator().offsetAfter(startPosition); // the position is the last one already consumed
+            // The position is the last one already consumed; behind it lies at least the last entry.
+            long last = Math.max(0, extent.committedEnd() - 1);
+            long after = extent.navigator().offsetAfter(startPosition);
+            markDeleteEnd = startPosition.compareTo(extent.lastConfirmed()) < 0 ? Math.min(after, last) : after;
         }
         return cursors.openNonDurable(subscriptionName, markDeleteEnd, isReadCompacted);
     }
@@ -582,6 +586,14 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public void asyncReadEntry(Position position, ReadEntryCallback callback, Object ctx) {
         search.read(position, callback, ctx);
+    }
+
+    /**
+     * Reads the entry at an offset below the committed end, for a cursor. Never fails as a ledger that does not exist,
+     * also if the offset is trimmed meanwhile: a broker that skips lost ledgers would take the backlog for expired.
+     */
+    void readEntryAt(long offset, ReadEntryCallback callback, Object ctx) {
+        search.readAt(offset, callback, ctx);
     }
 
     @Override

@@ -55,6 +55,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final ScheduledFuture<?> statsTask;
     private final NoEntryCacheManager entryCacheManager;
     private final FlushPasses flushPasses;
+    private final AnswerThreads answers = new AnswerThreads();
     private final FactoryStats stats;
     private final LedgerCatalog catalog;
     private final OpenLedgers ledgers;
@@ -100,6 +101,11 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
 
     FlushPasses flushPasses() {
         return flushPasses;
+    }
+
+    /** For answers in which the broker blocks. */
+    Executor answers() {
+        return answers;
     }
 
     private ScheduledExecutorService threadOf(String name) {
@@ -320,6 +326,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         return ended.completeOnTimeout(null, SHUTDOWN_SECONDS, TimeUnit.SECONDS).thenRunAsync(() -> {
             scheduler.shutdown(); // else every thread is waited for although it is idle
             scheduler.forceShutdown(THREADS_SECONDS, TimeUnit.SECONDS);
+            answers.close();
         });
     }
 

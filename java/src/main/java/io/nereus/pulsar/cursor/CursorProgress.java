@@ -2,6 +2,7 @@ package io.nereus.pulsar.cursor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.LongSupplier;
 import org.apache.bookkeeper.mledger.Entry;
 
 /**
@@ -19,6 +20,7 @@ public final class CursorProgress {
     private static final int LONGEST_GAP = 8;
 
     private final CursorLedger ledger;
+    private final LongSupplier firstReadable;
     private AckState acks;
     private long readOffset;
     private long epoch;
@@ -26,9 +28,24 @@ public final class CursorProgress {
 
     /** Starts at the first entry that {@code acks} leaves unacknowledged. */
     public CursorProgress(CursorLedger ledger, AckState acks) {
+        this(ledger, acks, ledger::trimOffset);
+    }
+
+    /**
+     * Starts at the first entry that {@code acks} leaves unacknowledged.
+     *
+     * @param firstReadable first offset that this cursor can still read; never goes back, any thread
+     */
+    public CursorProgress(CursorLedger ledger, AckState acks, LongSupplier firstReadable) {
         this.ledger = ledger;
+        this.firstReadable = firstReadable;
         this.acks = acks;
         this.readOffset = acks.markDeleteEnd();
+    }
+
+    /** First offset that this cursor can still read. Never goes back. Any thread. */
+    public long firstReadable() {
+        return firstReadable.getAsLong();
     }
 
     // ---- what is acknowledged
@@ -253,19 +270,19 @@ public final class CursorProgress {
     }
 
     private long readStart() {
-        return Math.max(readOffset, ledger.trimOffset());
+        return Math.max(readOffset, firstReadable.getAsLong());
     }
 
     // ---- counting
 
     /** First offset of the backlog: not below the mark-delete end, and readable. */
     public synchronized long backlogStart() {
-        return Math.max(acks.markDeleteEnd(), ledger.trimOffset());
+        return Math.max(acks.markDeleteEnd(), firstReadable.getAsLong());
     }
 
     /** Entries that are readable and not acknowledged. */
     public synchronized long backlog() {
-        return unackedFrom(ledger.trimOffset());
+        return unackedFrom(firstReadable.getAsLong());
     }
 
     /** Entries at or after the read position that are readable and not acknowledged. */
@@ -287,7 +304,7 @@ public final class CursorProgress {
 
     /** The {@code n}th entry of the backlog, counted from 1, by its offset; may lie past the committed end. */
     public synchronized long nthUnacked(long n) {
-        return acks.nthUnacked(Math.max(acks.markDeleteEnd(), ledger.trimOffset()), n);
+        return acks.nthUnacked(Math.max(acks.markDeleteEnd(), firstReadable.getAsLong()), n);
     }
 
     /** Those of {@code entries} that are acknowledged move to {@code dropped}, which the caller releases. */

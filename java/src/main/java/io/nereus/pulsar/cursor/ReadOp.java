@@ -147,7 +147,7 @@ public final class ReadOp implements CursorLedger.EntriesResult {
 
     @Override
     public void failed(ManagedLedgerException exception) {
-        if (ledger.trimOffset() > range.start()) {
+        if (progress.firstReadable() > range.start()) {
             readNextOrFinish(); // what we asked for was trimmed under way; the next range starts behind it
         } else if (range.size() > 1 && DamagedEntries.isDamage(exception)) {
             most = Math.toIntExact(range.size() / 2);

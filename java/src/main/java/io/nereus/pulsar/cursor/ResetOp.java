@@ -29,21 +29,22 @@ public final class ResetOp {
      *
      * @param offset     where reading goes on
      * @param unacked    if not null, the messages of the batch there that are still to be delivered, as set bits
-     * @param properties position properties afterwards, or null to leave them
+     * @param kept       what of the cursor outlives the reset
      * @param done       told before the callback when the reset is done
      */
     public static void start(CursorLedger ledger, CursorProgress progress, CursorKeeper keeper, long offset,
-                             long[] unacked, Map<String, Long> properties, Runnable done,
-                             ResetCursorCallback callback) {
+                             long[] unacked, Kept kept, Runnable done, ResetCursorCallback callback) {
         Position place = ledger.position(offset);
         if (!progress.beginReset()) {
             callback.resetFailed(new ConcurrentFindCursorPositionException("a reset is under way"), place);
             return;
         }
-        AckState fresh = new AckState(offset);
-        if (unacked != null && !BitSet.valueOf(unacked).isEmpty()) {
+        long markDeleteEnd = kept == Kept.NOTHING ? offset : progress.markDeleteEnd();
+        AckState fresh = new AckState(markDeleteEnd);
+        if (unacked != null && !BitSet.valueOf(unacked).isEmpty() && offset >= markDeleteEnd) {
             fresh.ackIndexes(offset, unacked);
         }
+        Map<String, Long> properties = kept == Kept.NOTHING ? Map.of() : null;
         keeper.replace(fresh, offset, properties, new CursorKeeper.Completion() {
             @Override
             public void done() {
@@ -60,5 +61,13 @@ public final class ResetOp {
                 callback.resetFailed(failure, place);
             }
         });
+    }
+
+    /** What of a cursor outlives its reset. */
+    public enum Kept {
+        /** It is as if the cursor had begun at the place. */
+        NOTHING,
+        /** Only reading goes elsewhere. The cursor of compaction says with the two which data are compacted. */
+        MARK_DELETE_AND_PROPERTIES
     }
 }

@@ -122,9 +122,6 @@ public class LedgerDescriptionTest extends ContractTest {
         cursor.delete(List.of(positions.get(0), positions.get(2), positions.get(3)));
         ledger.terminate();
         ledger.close();
-        if (storage == Storage.STOCK) { // 4.0.7 fails with a null pointer as soon as a cursor has ack holes
-            return;
-        }
         ManagedLedgerInfo info = world.factory().getManagedLedgerInfo(name);
         assertThat(position(info.terminatedPosition)).isEqualTo(positions.get(5));
         ManagedLedgerInfo.CursorInfo told = info.cursors.get("c");

@@ -198,6 +198,7 @@ public class MetadataFaultsTest extends ContractTest {
         }
         ManagedCursor cursor = owner.openCursor("c");
         if (storage == Storage.STOCK) { // the late close moved the version of the cursor's node: acks fail now
+            assertThat(failure(() -> cursor.markDelete(positions.get(1)))).isInstanceOf(ManagedLedgerException.BadVersionException.class);
             return;
         }
         for (Position position : positions) {

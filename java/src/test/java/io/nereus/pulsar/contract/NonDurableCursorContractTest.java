@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -99,7 +100,9 @@ public class NonDurableCursorContractTest extends ContractTest {
         assertThat(reader.getMarkDeletedPosition()).isEqualTo(positions.get(0));
         assertThat(reader.getNumberOfEntriesInBacklog(true)).isEqualTo(3);
         assertThat(Reads.readAll(reader)).containsExactly("e1", "e3", "e5");
-        assertThat(reader.getPersistentMarkDeletedPosition()).isNull();
+        // nothing of it is persistent; stock 4.2 names the mark-delete position all the same
+        assertThat(reader.getPersistentMarkDeletedPosition())
+            .isIn(null, storage == Storage.STOCK ? positions.get(0) : null);
         Ledgers.failure(() -> reader.markDelete(positions.get(5).getNext()));
         reader.resetCursor(positions.get(1));
         assertThat(Reads.readAll(reader)).isEqualTo(Reads.texts(1, 6));
@@ -199,9 +202,9 @@ public class NonDurableCursorContractTest extends ContractTest {
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
     }
 
-    /** Cases 34 and 51: with everything trimmed readers start at the end, and the next entry is their first. */
+    /** Cases 34 and 51: with everything trimmed readers find at most the last entry (case 93), and then the next one. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
-    public void readersOfATrimmedLedgerStartAtItsEnd_case_034_case_051(Storage storage) throws Exception {
+    public void readersOfATrimmedLedgerStartAtItsEnd_case_034_case_051_case_093(Storage storage) throws Exception {
         ManagedLedgerConfig config = world(storage).config();
         config.setMaxEntriesPerLedger(2);
         config.setRetentionTime(0, TimeUnit.MILLISECONDS);
@@ -217,8 +220,10 @@ public class NonDurableCursorContractTest extends ContractTest {
             readers.add(reader(ledger, start, InitialPosition.Latest));
         }
         for (ManagedCursor reader : readers) {
-            assertThat(reader.getNumberOfEntriesInBacklog(true)).as("backlog of %s", reader).isZero();
-            assertThat(reader.readEntries(10)).isEmpty();
+            // stock tells clients that there is no last message; we tell it, and a reader from before it finds it
+            List<String> kept = storage == Storage.NEREUS && Set.of(0, 4, 5).contains(readers.indexOf(reader)) ? List.of("e5") : List.of();
+            assertThat(reader.getNumberOfEntriesInBacklog(true)).as("backlog of %s", reader).isEqualTo(kept.size());
+            assertThat(Ledgers.texts(reader.readEntries(10))).isEqualTo(kept);
             assertThat(reader.hasMoreEntries()).isFalse();
         }
         Ledgers.add(ledger, "e6");

@@ -195,7 +195,8 @@ public class PositionContractTest extends ContractTest {
         assertThat(await(ledger.getManagedLedgerInternalStats(false)).ledgers).isNotEmpty();
         ManagedCursor earliest = ledger.newNonDurableCursor(PositionFactory.EARLIEST);
         ManagedCursor latest = ledger.newNonDurableCursor(PositionFactory.LATEST);
-        assertThat(earliest.hasMoreEntries()).isFalse();
+        // stock tells clients that there is no last message; we tell it, and a reader finds it (KeptLastEntryContractTest)
+        assertThat(earliest.hasMoreEntries()).isEqualTo(storage == Storage.NEREUS);
         assertThat(latest.hasMoreEntries()).isFalse();
         assertThat(add(ledger, "next")).isGreaterThan(last);
         assertThat(texts(earliest.readEntries(5))).containsExactly("next");
@@ -210,11 +211,18 @@ public class PositionContractTest extends ContractTest {
         await(ledger.asyncTruncate());
         for (Position start : List.of(all.get(1), all.get(3), at(all.get(3), all.get(3).getEntryId() + 1))) {
             ManagedCursor cursor = ledger.newNonDurableCursor(start);
-            assertThat(cursor.getNumberOfEntriesInBacklog(true)).as("backlog of a cursor from %s", start).isZero();
-            assertThat(cursor.hasMoreEntries()).isFalse();
+            // the last message, which we tell clients and keep for them, is still to come for a reader from before it
+            boolean kept = storage == Storage.NEREUS && start.equals(all.get(1));
+            assertThat(cursor.getNumberOfEntriesInBacklog(true)).as("backlog of a cursor from %s", start).isEqualTo(kept ? 1 : 0);
+            assertThat(cursor.hasMoreEntries()).isEqualTo(kept);
         }
         add(ledger, "next");
         assertThat(texts(ledger.newNonDurableCursor(all.get(1)).readEntries(5))).containsExactly("next");
+    }
+
+    /** Without the type of the value, which has another name in later Pulsar releases. */
+    private static Object later(CompletableFuture<?> future) throws Exception {
+        return await(future);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -227,9 +235,9 @@ public class PositionContractTest extends ContractTest {
         LedgerDetails open = info(ledger, ledger.getLedgersInfo().lastKey());
         assertThat(timeIsSet(ledger, open.ledgerId())).as("the broker asks whether the time is set").isTrue();
         assertThat(open.closedMillis()).isZero();
-        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId())))).isEqualTo(open);
+        assertThat(LedgerInfoReader.read(later(ledger.getLedgerInfo(open.ledgerId())))).isEqualTo(open);
         assertThat(ledger.getOptionalLedgerInfo(open.ledgerId()).isPresent()).isTrue();
-        assertThat(LedgerInfoReader.read(await(ledger.getLedgerInfo(open.ledgerId() + 7)))).isNull();
+        assertThat(LedgerInfoReader.read(later(ledger.getLedgerInfo(open.ledgerId() + 7)))).isNull();
         assertThat(ledger.getOptionalLedgerInfo(open.ledgerId() - 7).isPresent()).isFalse();
         if (storage == Storage.STOCK) {
             assertThat(open.entries()).as("stock counts a ledger when it closes").isZero();

@@ -42,7 +42,7 @@ public class RegistryNodeTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void openIfMissingMakesTheNodeThatListsTheTopic(Storage storage) throws Exception {
         World world = freshWorld(storage);
-        TopicResources topics = new TopicResources(world.store().direct());
+        TopicResources topics = topicResources(world);
         TopicName topic = TopicName.get("persistent://public/default/a-topic");
         assertThat(await(topics.persistentTopicExists(topic))).isFalse();
         world.open(topic.getPersistenceNamingEncoding());
@@ -52,6 +52,11 @@ public class RegistryNodeTest extends ContractTest {
         world.factory().delete(topic.getPersistenceNamingEncoding());
         assertThat(await(topics.persistentTopicExists(topic))).isFalse();
         assertThat(await(topics.listPersistentTopicsAsync(NamespaceName.get("public/default")))).isEmpty();
+    }
+
+    /** Its constructor asks for a MetadataStore in Pulsar 4.0 and for a MetadataStoreExtended later. */
+    private static TopicResources topicResources(World world) throws ReflectiveOperationException {
+        return (TopicResources) TopicResources.class.getConstructors()[0].newInstance(world.store().direct());
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
@@ -160,7 +165,7 @@ public class RegistryNodeTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void clearingANamespaceTakesTheNodesOfItsTopicsAway(Storage storage) throws Exception {
         World world = freshWorld(storage);
-        TopicResources topics = new TopicResources(world.store().direct());
+        TopicResources topics = topicResources(world);
         NamespaceName namespace = NamespaceName.get("public/default");
         for (int i = 0; i < 3; i++) {
             String name = world.freshName();

@@ -36,8 +36,11 @@ public class ResetContractTest extends ContractTest {
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(3));
         assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).isEqualTo(7);
-        assertThat(cursor.getNumberOfEntriesInBacklog(false)).as("stock's counter drifts")
-            .isEqualTo(storage == Storage.STOCK ? 6 : 7);
+        if (storage == Storage.STOCK) {
+            assertThat(cursor.getNumberOfEntriesInBacklog(false)).as("the counter of 4.0 drifts").isIn(6L, 7L);
+        } else {
+            assertThat(cursor.getNumberOfEntriesInBacklog(false)).isEqualTo(7);
+        }
         assertThat(cursor.getTotalNonContiguousDeletedMessagesRange()).isZero();
         assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(3, 10));
         cursor.resetCursor(positions.get(8));
@@ -136,16 +139,30 @@ public class ResetContractTest extends ContractTest {
         assertThat(cursor.getCursorProperties()).isEqualTo(Map.of("owner", "me"));
     }
 
-    /** Without them the compacted data would be forgotten. */
+    /**
+     * The cursor of compaction keeps its mark-delete position and its properties: without them the compacted data would
+     * be forgotten. Only reading goes elsewhere, and leaves out what is acknowledged.
+     */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
-    public void theCompactionCursorKeepsItsProperties(Storage storage) throws Exception {
+    public void theCompactionCursorKeepsItsMarkDeletePositionAndProperties(Storage storage) throws Exception {
         ManagedLedger ledger = world(storage).open(world(storage).freshName());
         ManagedCursor cursor = Reads.earliest(ledger, "__compaction");
-        List<Position> positions = Ledgers.addMany(ledger, 4);
+        List<Position> positions = Ledgers.addMany(ledger, 5);
         cursor.markDelete(positions.get(2), Map.of("CompactedTopicLedger", 7L));
-        cursor.resetCursor(positions.get(1));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(3, 5));
+        assertThat(Reads.reset(cursor, positions.get(1), false).get()).isEqualTo(positions.get(1));
         assertThat(cursor.getProperties()).isEqualTo(Map.of("CompactedTopicLedger", 7L));
-        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(1, 4));
+        assertThat(cursor.getReadPosition()).isEqualTo(positions.get(1));
+        if (storage == Storage.STOCK) {
+            // stock 4.0 moves the mark-delete position all the same, 4.2 does not
+            assertThat(cursor.getMarkDeletedPosition()).isIn(positions.get(0), positions.get(2));
+            return;
+        }
+        assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(3, 5));
+        cursor.resetCursor(positions.get(4));
+        assertThat(cursor.getMarkDeletedPosition()).isEqualTo(positions.get(2));
+        assertThat(Reads.readAll(cursor)).isEqualTo(Reads.texts(4, 5));
     }
 
     /** A seek to a message within a batch: what lies before it in the batch stays acknowledged. */

@@ -82,13 +82,12 @@ public class WaitingReadRaceContractTest extends ContractTest {
             String text = "e" + i;
             boolean[] won = {false};
             Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
-            race(() -> won[0] = cursor.cancelPendingReadRequest(), () -> Ledgers.add(ledger, text));
             if (storage == Storage.STOCK) {
-                // a late notification of stock may wake the wrong wait, or deliver to the cancelled one
-                assertThat(wait.calls()).isBetween(0, 1);
-                cursor.cancelPendingReadRequest();
-                cursor.clearBacklog();
-                continue;
+                // a late notification of stock may wake the wrong wait, or serve the cancelled one: no race there
+                won[0] = cursor.cancelPendingReadRequest();
+                Ledgers.add(ledger, text);
+            } else {
+                race(() -> won[0] = cursor.cancelPendingReadRequest(), () -> Ledgers.add(ledger, text));
             }
             if (won[0]) {
                 cancelled++;
@@ -113,11 +112,12 @@ public class WaitingReadRaceContractTest extends ContractTest {
             race(() -> wait.add(Reads.readOrWait(cursor, 10)), cursor::close);
             Answer<List<Entry>> answer = wait.get(0);
             if (storage == Storage.STOCK) {
-                answer.failure(); // stock may also say that another read waits
+                answer.failure(); // stock may also say that another read waits, or answer twice
+                assertThat(answer.calls()).isPositive();
             } else {
                 assertThat(answer.failure()).isInstanceOf(CursorAlreadyClosedException.class);
+                assertThat(answer.calls()).isEqualTo(1);
             }
-            assertThat(answer.calls()).isEqualTo(1);
             ledger.deleteCursor(cursor.getName());
         }
     }

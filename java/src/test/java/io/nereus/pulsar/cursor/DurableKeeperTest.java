@@ -440,7 +440,7 @@ public class DurableKeeperTest {
     }
 
     private void reset(long offset, long[] unacked) {
-        ResetOp.start(ledger, progress, keeper, offset, unacked, Map.of(), () -> { }, new ResetCursorCallback() {
+        ResetOp.start(ledger, progress, keeper, offset, unacked, ResetOp.Kept.NOTHING, () -> { }, new ResetCursorCallback() {
             @Override
             public void resetComplete(Object ctx) {
                 log.add("reset to " + offset);

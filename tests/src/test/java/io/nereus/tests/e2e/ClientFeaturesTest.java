@@ -64,7 +64,8 @@ public class ClientFeaturesTest {
         String topic = Topics.name("rejecting");
         try (Consumer<String> consumer = Topics.consumer(broker.client(), topic, "s").subscriptionType(SubscriptionType.Shared)
                      .negativeAckRedeliveryDelay(50, TimeUnit.MILLISECONDS)
-                     .deadLetterPolicy(DeadLetterPolicy.builder().maxRedeliverCount(2).initialSubscriptionName("kept").build()).subscribe()) {
+                     .deadLetterPolicy(DeadLetterPolicy.builder().maxRedeliverCount(2).initialSubscriptionName("kept").build())
+                     .subscribe()) {
             Topics.send(broker.client(), topic, "m", 6);
             int[] seen = new int[6];
             while (seen[1] + seen[4] < 6) {                       // 1 + 2 redeliveries each
@@ -184,7 +185,8 @@ public class ClientFeaturesTest {
                 producer.newMessage().key("k" + i % 5).value("v" + i).send();
             }
             try (TableView<String> table = broker.client().newTableView(Schema.STRING).topic(topic).create()) {
-                assertEquals(new HashSet<>(table.entrySet()), Map.of("k0", "v15", "k1", "v16", "k2", "v17", "k3", "v18", "k4", "v19").entrySet());
+                assertEquals(new HashSet<>(table.entrySet()),
+                        Map.of("k0", "v15", "k1", "v16", "k2", "v17", "k3", "v18", "k4", "v19").entrySet());
                 broker.admin().topics().unload(topic);
                 producer.newMessage().key("k0").value("new").send();
                 producer.newMessage().key("k4").value(null).send();              // a tombstone

@@ -38,10 +38,15 @@ final class TestBroker implements AutoCloseable {
 
     /** A broker that has not been started, of a cluster of its own. */
     static TestBroker prepare() throws IOException, InterruptedException {
+        return prepare(Installation.built());
+    }
+
+    /** A broker of that installation that has not been started, of a cluster of its own. */
+    static TestBroker prepare(Installation installation) throws IOException, InterruptedException {
         Path directory = Files.createTempDirectory("nereus-e2e-");
         Path metadata = directory.resolve("metadata");
         copy(clusterTemplate(), metadata);
-        return prepare(directory, CLUSTER, metadata, Installation.built());
+        return prepare(directory, CLUSTER, metadata, installation);
     }
 
     /** A broker that has not been started, over the given metadata store; the caller removes what it put elsewhere. */
