@@ -91,29 +91,6 @@ public class MetricsTest {
     }
 
     @Test
-    public void linesOfLedgersSayWhatIsStoredAndWhatWasWritten() throws Exception {
-        broker.admin().namespaces().createNamespace("public/ledgers");
-        String topic = "persistent://public/ledgers/topic";
-        String of = label("namespace", "public/ledgers");
-        try (Consumer<String> consumer = Topics.consumer(broker.client(), topic, "s").subscribe()) {
-            Topics.send(broker.client(), topic, "m", MESSAGES);
-            long stored = broker.admin().topics().getStats(topic).getStorageSize();
-            expect(stored, "pulsar_ml_StoredMessagesSize", of);
-            expect(MESSAGES, "pulsar_ml_NumberOfMessagesInBacklog", of);
-            consumer.acknowledgeCumulative(Topics.receive(consumer, MESSAGES).get(MESSAGES - 1));
-            expect(0, "pulsar_ml_NumberOfMessagesInBacklog", of);
-        }
-        String sized = "persistent://public/ledgers/busy";
-        try (Producer<String> producer = broker.client().newProducer(Schema.STRING).topic(sized).enableBatching(false).create()) {
-            await("a rate of writes").atMost(SOON).until(() -> {
-                producer.send("x".repeat(TEXT));
-                return line("pulsar_ml_AddEntryMessagesRate", of) > 0 && line("pulsar_ml_AddEntryBytesRate", of) > TEXT
-                        && line("pulsar_ml_AddEntryErrors", of) == 0;
-            });
-        }
-    }
-
-    @Test
     public void linesOfTheEngineRiseWithItsWork() throws Exception {
         double syncs = line("nereus_journal_syncs_total");
         double seconds = line("nereus_journal_sync_seconds_total");
