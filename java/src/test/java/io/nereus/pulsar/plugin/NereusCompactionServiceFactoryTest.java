@@ -7,8 +7,10 @@ import static org.mockito.Mockito.RETURNS_DEEP_STUBS;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
+import io.nereus.pulsar.compat.MessagePositions;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -56,7 +58,7 @@ public class NereusCompactionServiceFactoryTest {
 
     @Test
     public void nothingIsCompacted() throws Exception {
-        TopicCompactionService service = service(USER_TOPIC);
+        EmptyCompactedView service = (EmptyCompactedView) service(USER_TOPIC);     // the interface differs between releases
         assertThat(service.getLastCompactedPosition().get(10, TimeUnit.SECONDS)).isNull();
         assertThat(service.readCompactedEntries(PositionFactory.EARLIEST, 10).get(10, TimeUnit.SECONDS)).isEmpty();
         assertThat(service.readLastCompactedEntry().get(10, TimeUnit.SECONDS)).isNull();
@@ -65,13 +67,18 @@ public class NereusCompactionServiceFactoryTest {
         service.close();
     }
 
-    /** Pulsar 4.2 links this method by name and erased type; on 4.0 the class it needs does not exist. */
+    /** Pulsar 4.2 links this method by name and erased type; on 4.0 the class of its answer does not exist. */
     @Test
-    public void theMethodOfLaterVersionsIsThereAndFailsLoudlyOnThisOne() throws Exception {
+    public void theMethodOfLaterReleasesAnswersThereAndFailsLoudlyBefore() throws Exception {
         Method method = EmptyCompactedView.class.getMethod("getLastMessagePosition");
         assertThat(method.getReturnType()).isEqualTo(CompletableFuture.class);
         EmptyCompactedView view = new EmptyCompactedView(USER_TOPIC, topic -> false, topic -> { });
-        assertThatThrownBy(view::getLastMessagePosition).isInstanceOf(UnsupportedOperationException.class);
+        boolean later = Arrays.stream(TopicCompactionService.class.getMethods()).anyMatch(each -> each.getName().equals(method.getName()));
+        if (later) {
+            assertThat(view.getLastMessagePosition().get(10, TimeUnit.SECONDS)).hasToString(MessagePositions.earliest().toString());
+        } else {
+            assertThatThrownBy(view::getLastMessagePosition).isInstanceOf(UnsupportedOperationException.class);
+        }
     }
 
     private static TopicCompactionService service(String topic) throws Exception {
