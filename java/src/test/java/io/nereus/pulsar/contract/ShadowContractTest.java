@@ -82,7 +82,9 @@ public class ShadowContractTest extends ContractTest {
         ManagedLedger shadow = shadow(world, source, world.freshName());
         ManagedCursor cursor = earliest(shadow, "c");
         Position last = add(source, "after");
-        assertThat(shadow.getLastConfirmedEntry()).isNotEqualTo(last);
+        if (storage == NEREUS) { // stock also looks at the source when it learns of a ledger
+            assertThat(shadow.getLastConfirmedEntry()).isNotEqualTo(last);
+        }
         assertThat(tell(shadow, last, "what the replicator sends")).isEqualTo(last);
         assertThat(shadow.getLastConfirmedEntry()).isEqualTo(last);
         assertThat(shadow.getNumberOfEntries()).isEqualTo(2);
