@@ -56,6 +56,9 @@ public class OperatorFeaturesTest {
                 "forceDeleteNamespaceAllowed", "true"));
         broker.admin().namespaces().setRetention("public/default", new RetentionPolicies(-1, -1));
         impatient = PulsarClient.builder().serviceUrl(broker.process().serviceUrl()).operationTimeout(1, TimeUnit.SECONDS).build();
+        // What takes a minute begins before everything else.
+        consumeWhatIsKeptForAMinute();
+        leaveWhatExpires();
     }
 
     @AfterClass(alwaysRun = true)
@@ -96,8 +99,7 @@ public class OperatorFeaturesTest {
         }
     }
 
-    @Test(priority = -1)
-    public void consumedMessagesStayWithinTheRetentionTime() throws Exception {
+    private void consumeWhatIsKeptForAMinute() throws Exception {
         String kept = topic(namespace("kept-a-minute"));
         broker.admin().namespaces().setRetention("public/kept-a-minute", new RetentionPolicies(1, -1));
         consume(kept, 12);
@@ -108,8 +110,8 @@ public class OperatorFeaturesTest {
         assertEquals(Topics.readAll(broker.client(), kept, MessageId.earliest), Topics.expected("m", 0, 12));
     }
 
-    @Test(priority = 1, dependsOnMethods = "consumedMessagesStayWithinTheRetentionTime")
-    public void consumedMessagesGoAfterTheRetentionTime() throws Exception {
+    @Test
+    public void theRetentionTimeKeepsConsumedMessagesAndThenTheyGo() throws Exception {
         String topic = "persistent://public/kept-a-minute/topic";
         await("freed after a minute").atMost(NEXT_MINUTE).until(() -> storageSize(topic) == 0);
         assertTrue(System.nanoTime() - consumedAt >= TimeUnit.SECONDS.toNanos(59), "not before the minute is over");
@@ -117,8 +119,7 @@ public class OperatorFeaturesTest {
         assertEquals(Topics.readAll(broker.client(), topic, MessageId.earliest), List.of("m11"));
     }
 
-    @Test(priority = -1)
-    public void unconsumedMessagesOutliveNoCheckOfTheirTimeToLive() throws Exception {
+    private void leaveWhatExpires() throws Exception {
         String topic = topic(namespace("expiring"));
         broker.admin().namespaces().setNamespaceMessageTTL("public/expiring", 5);
         broker.admin().topics().createNonPartitionedTopic(topic);
@@ -127,7 +128,7 @@ public class OperatorFeaturesTest {
         assertEquals(backlog(topic, "s"), 12);
     }
 
-    @Test(priority = 2, dependsOnMethods = "unconsumedMessagesOutliveNoCheckOfTheirTimeToLive")
+    @Test
     public void timeToLiveTakesTheOldAndLeavesTheYoung() throws Exception {
         String topic = "persistent://public/expiring/topic";
         await("the check of each minute").atMost(NEXT_MINUTE).until(() -> backlog(topic, "s") == 0);

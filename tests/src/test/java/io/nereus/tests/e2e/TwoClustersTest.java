@@ -180,7 +180,7 @@ public class TwoClustersTest {
         assertEquals(there.subList(5, 10), Topics.expected("c", 0, 5));
     }
 
-    @Test(priority = 1)
+    @Test
     public void whatAClusterMissedWhileKilledReachesItOnceAndInOrder() throws Exception {
         String topic = topic("outage");
         Topics.send(west.client(), topic, "a", 10);
@@ -202,7 +202,7 @@ public class TwoClustersTest {
         soon("nothing is left to replicate", () -> replicationBacklog(west, topic, "east") == 0);
     }
 
-    @Test(priority = 2)
+    @Test
     public void replicatedSubscriptionGoesOnInTheOtherClusterNearWhereItStood() throws Exception {
         String topic = topic("subscription");
         int rounds = 12;
