@@ -1,16 +1,12 @@
 package io.nereus.pulsar;
 
-import static org.testng.Assert.assertEquals;
-
+import io.nereus.pulsar.contract.CursorCalls;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.MarkDeleteCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntriesCallback;
-import org.apache.bookkeeper.mledger.AsyncCallbacks.ResetCursorCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
@@ -90,59 +86,21 @@ abstract class CursorFixture {
         return texts;
     }
 
-    /** The backlog is the same figure whichever way it is asked for. */
     static void assertBacklog(ManagedCursor cursor, long expected) {
-        assertEquals(cursor.getNumberOfEntriesInBacklog(true), expected, "precise backlog");
-        assertEquals(cursor.getNumberOfEntriesInBacklog(false), expected, "cheap backlog");
+        CursorCalls.assertBacklog(cursor, expected);
     }
 
     static CompletableFuture<Void> deleteLater(ManagedCursor cursor, List<Position> positions) {
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        cursor.asyncDelete(positions, new DeleteCallback() {
-            @Override
-            public void deleteComplete(Object ctx) {
-                done.complete(null);
-            }
-
-            @Override
-            public void deleteFailed(ManagedLedgerException exception, Object ctx) {
-                done.completeExceptionally(exception);
-            }
-        }, null);
-        return done;
+        return CursorCalls.delete(cursor, positions);
     }
 
     static CompletableFuture<Void> markDeleteLater(ManagedCursor cursor, Position position,
                                                    Map<String, Long> properties) {
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        cursor.asyncMarkDelete(position, properties, new MarkDeleteCallback() {
-            @Override
-            public void markDeleteComplete(Object ctx) {
-                done.complete(null);
-            }
-
-            @Override
-            public void markDeleteFailed(ManagedLedgerException exception, Object ctx) {
-                done.completeExceptionally(exception);
-            }
-        }, null);
-        return done;
+        return CursorCalls.markDelete(cursor, position, properties);
     }
 
     static CompletableFuture<Position> resetLater(ManagedCursor cursor, Position position, boolean force) {
-        CompletableFuture<Position> done = new CompletableFuture<>();
-        cursor.asyncResetCursor(position, force, new ResetCursorCallback() {
-            @Override
-            public void resetComplete(Object ctx) {
-                done.complete((Position) ctx);
-            }
-
-            @Override
-            public void resetFailed(ManagedLedgerException exception, Object ctx) {
-                done.completeExceptionally(exception);
-            }
-        });
-        return done;
+        return CursorCalls.reset(cursor, position, force).thenApply(Position.class::cast);
     }
 
     static CompletableFuture<List<Entry>> readOrWait(ManagedCursor cursor, int most) {

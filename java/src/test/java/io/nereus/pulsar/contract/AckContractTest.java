@@ -28,11 +28,6 @@ import org.testng.annotations.Test;
 /** What acknowledging entries, one by one or up to a position, means. */
 public class AckContractTest extends ContractTest {
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
-        World world = world(storage);
-        return world.open(world.freshName());
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void markDeleteMovesTheReadPositionPastWhatIsAcknowledged(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);

@@ -23,7 +23,7 @@ public class ActiveCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void cursorsAreActiveFromTheStartAndWhileTheyAreToldTo(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor durable = Reads.earliest(ledger, "durable");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         assertThat(durable.isActive()).isTrue();
@@ -40,7 +40,7 @@ public class ActiveCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void alwaysInactiveIsForEver(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.setAlwaysInactive();
         assertThat(cursor.isActive()).isFalse();
@@ -53,7 +53,7 @@ public class ActiveCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedOrDeletedCursorIsInactive(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor closed = Reads.earliest(ledger, "closed");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         Reads.earliest(ledger, "deleted");
@@ -66,7 +66,7 @@ public class ActiveCursorContractTest extends ContractTest {
     /** Whether reads fill a cache is no business of theirs: with a request to cache entries nothing changes. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void checkingWhatToCacheChangesNoCursor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         ledger.checkCursorsToCacheEntries();
@@ -76,7 +76,7 @@ public class ActiveCursorContractTest extends ContractTest {
     /** The broker looks for the last entry that is not a marker, to answer what the last message id is. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theLastDispatchablePositionIsFoundBackwards(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Predicate<Entry> even = entry -> Reads.number(entry) % 2 == 0;
         assertThat(Ledgers.await(ledger.getLastDispatchablePosition(even, ledger.getLastConfirmedEntry()))
             .getEntryId()).as("an empty ledger").isEqualTo(-1);
@@ -91,7 +91,7 @@ public class ActiveCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aLongRunOfMarkersIsPassedWithoutALimitOfDepth(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         int markers = 300;
         List<Position> positions = Ledgers.addMany(ledger, markers + 1);
         int[] deepest = {0};
@@ -105,7 +105,7 @@ public class ActiveCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPredicateThatThrowsFailsTheSearchBackwards(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> positions = Ledgers.addMany(ledger, 2);
         assertThat(catchThrowable(() -> Ledgers.await(
             ledger.getLastDispatchablePosition(entry -> {

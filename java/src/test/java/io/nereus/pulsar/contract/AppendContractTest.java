@@ -40,7 +40,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void outcomesComeInTheOrderOfTheCalls(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         RecordedAdds adds = new RecordedAdds();
         for (int i = 0; i < 200; i++) {
             ledger.asyncAddEntry(bytes("e" + i), adds, i);
@@ -55,7 +55,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void callbacksOfOneLedgerRunOnOneThread(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         RecordedAdds adds = new RecordedAdds();
         for (int i = 0; i < 50; i++) {
             ledger.asyncAddEntry(bytes("e" + i), adds, i);
@@ -82,7 +82,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfAppendStoresItsBytes(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         RecordedAdds adds = new RecordedAdds();
         ledger.addEntry(bytes("whole"));
         ledger.addEntry(bytes("whole, two messages"), 2);
@@ -102,7 +102,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theLastConfirmedEntryMovesBeforeTheCallback(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         int count = 50;
         List<String> seen = Collections.synchronizedList(new ArrayList<>());
         CompletableFuture<Void> last = new CompletableFuture<>();
@@ -155,7 +155,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void waitingReadersAreWokenAfterTheCallback(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         List<String> events = Collections.synchronizedList(new ArrayList<>());
         CompletableFuture<List<Entry>> read = new CompletableFuture<>();
@@ -188,7 +188,7 @@ public class AppendContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void whoReturnsFirstIsStoredFirst_case_063(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         RecordedAdds adds = new RecordedAdds();
         List<Integer> called = new ArrayList<>();
         ExecutorService threads = Executors.newFixedThreadPool(16);

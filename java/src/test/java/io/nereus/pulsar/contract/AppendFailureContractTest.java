@@ -68,14 +68,14 @@ public class AppendFailureContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedLedgerRefusesWithAlreadyClosed(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.close();
         assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerAlreadyClosedException.class);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aTerminatedLedgerRefusesWithTerminated(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         add(ledger, "a");
         ledger.terminate();
         assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerTerminatedException.class);
@@ -83,7 +83,7 @@ public class AppendFailureContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aDeletedLedgerRefusesWithFenced(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.delete();
         assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerFencedException.class);
     }
@@ -239,7 +239,7 @@ public class AppendFailureContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void becomingReadyIsNothingForAHealthyLedger(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         add(ledger, "a");
         ledger.readyToCreateNewLedger();
         add(ledger, "b");
@@ -251,7 +251,7 @@ public class AppendFailureContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCallbackThatThrowsStopsNobody(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         RecordedAdds adds = new RecordedAdds();
         ledger.asyncAddEntry("a".getBytes(StandardCharsets.UTF_8), new RecordedThenThrown(adds), 0);
         ledger.asyncAddEntry("b".getBytes(StandardCharsets.UTF_8), adds, 1);

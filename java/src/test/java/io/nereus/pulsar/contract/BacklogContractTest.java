@@ -29,11 +29,6 @@ import org.testng.annotations.Test;
 /** How much a cursor has left: entries and bytes. */
 public class BacklogContractTest extends ContractTest {
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
-        World world = world(storage);
-        return world.open(world.freshName());
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCursorHasWhatCameAfterItsStart(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);

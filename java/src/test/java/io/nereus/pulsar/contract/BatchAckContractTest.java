@@ -23,11 +23,6 @@ import org.testng.annotations.Test;
 /** Acknowledgements of single messages of a batch: words in which a set bit is a message still unacknowledged. */
 public class BatchAckContractTest extends ContractTest {
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
-        World world = world(storage);
-        return world.open(world.freshName());
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void acksOfOneBatchAddUpInAnyOrderAndTheLastOneMakesItWhole_case_045(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);

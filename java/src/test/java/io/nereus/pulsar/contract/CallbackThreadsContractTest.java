@@ -82,7 +82,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     /** Each pair of the reading half is called once, and while it runs no lock is held. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyCallbackComesOnceAndHoldsNoLock(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 12);
         AtomicReference<Throwable> blocked = new AtomicReference<>();
@@ -135,7 +135,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     /** Stock answers what it need not do in the caller's thread; Nereus never does. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void callbacksComeOnTheThreadOfTheLedger(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         Answer<List<Entry>> read = Reads.readLater(cursor, 1);
@@ -155,7 +155,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     /** Case 75: a call that would wait for the thread it is on is refused at once; reads before they take anything. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aBlockingCursorCallInACallbackIsRefusedAtOnce_case_075(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         List<Ledgers.ThrowingRunnable> calls = List.of(() -> cursor.readEntries(1), () -> cursor.readEntriesOrWait(1),
@@ -183,7 +183,7 @@ public class CallbackThreadsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aChainOfReadsDoesNotGrowTheStack(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         CompletableFuture<Integer> deepest = new CompletableFuture<>();
@@ -227,7 +227,7 @@ public class CallbackThreadsContractTest extends ContractTest {
     }
 
     private CompletableFuture<Integer> chainOfRefusals(Storage storage, int length) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.close();
         CompletableFuture<Integer> deepest = new CompletableFuture<>();

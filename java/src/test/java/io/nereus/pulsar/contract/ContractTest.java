@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.testng.annotations.AfterClass;
 import org.testng.annotations.AfterMethod;
 
@@ -26,6 +27,12 @@ public abstract class ContractTest {
             shared.put(storage, world);
         }
         return world;
+    }
+
+    /** A new ledger of this class's world. */
+    protected final ManagedLedger ledger(Storage storage) throws Exception {
+        World world = world(storage);
+        return world.open(world.freshName());
     }
 
     /** A world for the running method alone, closed after it. */

@@ -20,8 +20,8 @@ import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.impl.AckSetStateUtil;
 import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 
-/** The asynchronous calls on a cursor as futures. */
-final class CursorCalls {
+/** The asynchronous calls on a cursor as futures. Public for the tests of the facade itself. */
+public final class CursorCalls {
 
     private CursorCalls() {
     }
@@ -42,7 +42,7 @@ final class CursorCalls {
     }
 
     /** The backlog is the same figure whichever way it is asked for. */
-    static void assertBacklog(ManagedCursor cursor, long expected) {
+    public static void assertBacklog(ManagedCursor cursor, long expected) {
         assertThat(cursor.getNumberOfEntriesInBacklog(true)).as("precise backlog").isEqualTo(expected);
         assertThat(cursor.getNumberOfEntriesInBacklog(false)).as("cheap backlog").isEqualTo(expected);
     }
@@ -51,7 +51,7 @@ final class CursorCalls {
         return delete(cursor, List.of(positions));
     }
 
-    static CompletableFuture<Void> delete(ManagedCursor cursor, Iterable<Position> positions) {
+    public static CompletableFuture<Void> delete(ManagedCursor cursor, Iterable<Position> positions) {
         CompletableFuture<Void> done = new CompletableFuture<>();
         cursor.asyncDelete(positions, new DeleteCallback() {
             @Override
@@ -67,7 +67,7 @@ final class CursorCalls {
         return done;
     }
 
-    static CompletableFuture<Void> markDelete(ManagedCursor cursor, Position position, Map<String, Long> properties) {
+    public static CompletableFuture<Void> markDelete(ManagedCursor cursor, Position position, Map<String, Long> properties) {
         CompletableFuture<Void> done = new CompletableFuture<>();
         cursor.asyncMarkDelete(position, properties, new MarkDeleteCallback() {
             @Override
@@ -84,8 +84,13 @@ final class CursorCalls {
     }
 
     static CompletableFuture<Object> reset(ManagedCursor cursor, Position position) {
+        return reset(cursor, position, false);
+    }
+
+    /** Answers the new read position. */
+    public static CompletableFuture<Object> reset(ManagedCursor cursor, Position position, boolean force) {
         CompletableFuture<Object> done = new CompletableFuture<>();
-        cursor.asyncResetCursor(position, false, new ResetCursorCallback() {
+        cursor.asyncResetCursor(position, force, new ResetCursorCallback() {
             @Override
             public void resetComplete(Object ctx) {
                 done.complete(ctx);

@@ -32,11 +32,6 @@ import org.testng.annotations.Test;
 /** How cursors are made, named, closed and deleted. */
 public class CursorLifeContractTest extends ContractTest {
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
-        World world = world(storage);
-        return world.open(world.freshName());
-    }
-
     private static List<String> names(ManagedLedger ledger) {
         return StreamSupport.stream(ledger.getCursors().spliterator(), false).map(ManagedCursor::getName).toList();
     }

@@ -25,11 +25,6 @@ public class CursorPropertiesContractTest extends ContractTest {
 
     private static final String INTERNAL = ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX + "of-the-broker";
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
-        World world = world(storage);
-        return world.open(world.freshName());
-    }
-
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void propertiesBelongToTheirMarkDelete(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);

@@ -30,7 +30,7 @@ public class EntryAndBufferContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryIsTheBytesThatWereAddedAndTheirPosition(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         byte[] bytes = "the bytes of an entry".getBytes(StandardCharsets.UTF_8);
         Position position = ledger.addEntry(bytes);
@@ -50,7 +50,7 @@ public class EntryAndBufferContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void emptyEntriesAndLargeOnesAreEntries(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         byte[] large = new byte[1024 * 1024];
         new Random(7).nextBytes(large);
@@ -69,7 +69,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     /** Positions are values, and equal to those that the broker makes of two numbers. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void positionsAreValues(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
         List<Entry> entries = cursor.readEntries(3);
@@ -98,7 +98,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     /** Entries stay what they are however long they are held, whatever else is read and released. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void heldEntriesKeepTheirBytes(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 60);
         List<Entry> held = new ArrayList<>();
@@ -115,7 +115,7 @@ public class EntryAndBufferContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void heldEntriesOutliveTheirCursorAndTheirLedger(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         List<Entry> held = cursor.readEntries(3);
@@ -127,7 +127,7 @@ public class EntryAndBufferContractTest extends ContractTest {
     /** Case 78: bytes always match their position, however many read the same range at once. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void concurrentReadersSeeTheBytesOfTheirPositions_case_078(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         int count = 300;
         Map<Position, String> expected = new ConcurrentHashMap<>();
         for (int i = 0; i < count; i++) {

@@ -84,7 +84,7 @@ public class EntryBytesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryThatIsTooLargeIsRefusedAndTheTopicGoesOn_case_058(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position first = add(ledger, "a");
         byte[] large = new byte[MAX_MESSAGE_BYTES + 4 * 1024 * 1024];
         if (storage == Storage.STOCK) { // the mock of BookKeeper takes any size; bookies drop the connection
@@ -100,7 +100,7 @@ public class EntryBytesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void buffersOfEveryKindAreStoredAlikeAndGivenBack_case_077(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         byte[] text = "some bytes of an entry".getBytes();
         ByteBuf heap = Unpooled.copiedBuffer(text);
@@ -132,7 +132,7 @@ public class EntryBytesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCallerMayReleaseItsBufferAtOnce_case_077(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         RecordedAdds adds = new RecordedAdds();
         List<ByteBuf> buffers = new ArrayList<>();
@@ -156,7 +156,7 @@ public class EntryBytesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryThatWasReadBelongsToItsReader_case_078(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         for (int i = 0; i < 20; i++) {
             ledger.addEntry(random(100 + i));

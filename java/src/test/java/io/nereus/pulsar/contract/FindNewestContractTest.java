@@ -12,7 +12,6 @@ import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint;
 import org.apache.bookkeeper.mledger.ManagedLedger;
-import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.PositionFactory;
 import org.testng.annotations.Test;
@@ -22,7 +21,7 @@ public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theNewestMatchIsFoundWhereverItLies(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.findNewestMatching(Reads.numberAtMost(0))).as("an empty ledger").isNull();
         for (int size = 1; size <= 9; size++) {
@@ -43,7 +42,7 @@ public class FindNewestContractTest extends ContractTest {
     /** A binary search of single entries, at most log2(n) + 2 of them; stock may read one more. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchReadsLogarithmicallyManyEntries(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         int entries = 500;
         Ledgers.addMany(ledger, entries);
@@ -69,7 +68,7 @@ public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void onlyAnActiveSearchBeginsBehindTheMarkDeletePosition(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(4));
@@ -87,7 +86,7 @@ public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchFromTheLedgerIgnoresWhatTheCursorAcknowledged(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(9));
@@ -100,7 +99,7 @@ public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchKeepsWithinItsStartAndEndWhichAreIncluded(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 12);
         Position start = positions.get(3);
@@ -135,7 +134,7 @@ public class FindNewestContractTest extends ContractTest {
     /** Expiry must never take an entry that is younger than the first one it may keep. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anActiveSearchAnswersNothingIfTheFirstEntryDoesNotMatch(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (String text : List.of("e9", "e0", "e0", "e0", "e0")) {
             Ledgers.add(ledger, text);
@@ -146,7 +145,7 @@ public class FindNewestContractTest extends ContractTest {
     /** Case 39: times that do not rise strictly lead to the nearest entry, not to the start of the topic. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchByTimesOutOfOrderEndsNearby_case_039(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         int[] times = {2, 1, 3, 5, 4, 6};
         for (int time : times) {
@@ -190,7 +189,7 @@ public class FindNewestContractTest extends ContractTest {
     /** The predicate owns the entry it is given. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void thePredicateOwnsTheEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 7);
         AtomicInteger references = new AtomicInteger(1);
@@ -203,29 +202,22 @@ public class FindNewestContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchThatCannotReadFailsOnceAndSaysWhere(Storage storage) throws Exception {
-        World world = freshWorld(storage);
-        PayloadHook hook = new PayloadHook(storage);
-        ManagedLedgerConfig config = world.config();
-        config.setManagedLedgerInterceptor(hook);
-        String name = world.freshName();
-        ManagedLedger ledger = world.open(name, config);
-        Reads.earliest(ledger, "sub");
-        List<Position> positions = Ledgers.addMany(ledger, 3);
-        ledger.close();
-        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
-        hook.failReadsOf("e0");
+        Reopened reopened = Reopened.of(freshWorld(storage), storage, 3);
+        ManagedCursor cursor = reopened.cursor();
+        List<Position> positions = reopened.positions();
+        reopened.hook().failReadsOf("e0");
         Answer<Position> answer = Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(1));
         answer.failure();
         assertThat(answer.failedAt()).isEqualTo(positions.get(0));
         assertThat(answer.calls()).isEqualTo(1);
-        hook.onRead(text -> { });
+        reopened.hook().onRead(text -> { });
         assertThat(Reads.find(cursor, SearchActiveEntries, Reads.numberAtMost(1)).get())
             .as("the next search").isEqualTo(positions.get(1));
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPredicateThatThrowsFailsTheSearch(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         Answer<Position> answer = Reads.find(cursor, SearchActiveEntries, entry -> {

@@ -29,7 +29,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfOpenStartsWhereItSays(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         addMany(ledger, 3);
         assertThat(ledger.openCursor("latest").getNumberOfEntriesInBacklog(true)).isZero();
         assertThat(ledger.openCursor("earliest", InitialPosition.Earliest).getNumberOfEntriesInBacklog(true))
@@ -51,7 +51,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anOpenCursorIsFoundAgainAndNotMovedByItsSecondOpen(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 3);
         ManagedCursor cursor = ledger.openCursor("c", InitialPosition.Earliest);
         cursor.markDelete(all.get(0));
@@ -108,7 +108,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletingAnUnknownCursorHasItsType(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         assertThat(failure(() -> ledger.deleteCursor("never"))).isInstanceOf(CursorNotFoundException.class);
         CompletableFuture<Void> deleted = new CompletableFuture<>();
         ledger.asyncDeleteCursor("never", new DeleteCursorCallback() {
@@ -127,7 +127,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aNonDurableCursorIsDeletedAtOnce(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         ledger.deleteCursor("reader");
         assertThat(ledger.getCursors()).isEmpty();
@@ -135,7 +135,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void everyFormOfNonDurableOpenStartsWhereItSays(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 4);
         assertThat(texts(ledger.newNonDurableCursor(PositionFactory.EARLIEST).readEntries(9))).hasSize(4);
         assertThat(texts(ledger.newNonDurableCursor(all.get(1), "after").readEntries(9)))
@@ -150,7 +150,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPositionBeyondTheEndStartsAsAskedFor_case_037(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position last = addMany(ledger, 3).get(2);
         Position otherLife = PositionFactory.create(last.getLedgerId() + 25, 98);
         assertThat(ledger.newNonDurableCursor(otherLife, "l", InitialPosition.Latest, false).hasMoreEntries()).isFalse();
@@ -162,7 +162,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCursorTakenFromTheWaitingOnesIsNotWoken(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         CompletableFuture<List<Entry>> read = readOrWait(cursor);
         await("the cursor to wait", () -> await(ledger.getManagedLedgerInternalStats(false)).waitingCursorsCount == 1);
@@ -175,7 +175,7 @@ public class LedgerCursorsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedLedgerOpensNoCursor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.close();
         assertThat(failure(() -> ledger.openCursor("c"))).isNotNull();
         assertThat(failure(() -> ledger.newNonDurableCursor(PositionFactory.EARLIEST))).isNotNull();

@@ -43,7 +43,7 @@ public class LedgerPropertiesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletingAPropertyThatIsNotThereIsNoFailure(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.setProperty("a", "1");
         ledger.deleteProperty("never");
         assertThat(ledger.getProperties()).isEqualTo(Map.of("a", "1"));
@@ -73,7 +73,7 @@ public class LedgerPropertiesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCallersMapMayChangeAfterTheCall(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Map<String, String> map = new HashMap<>(Map.of("a", "1"));
         CompletableFuture<Map<String, String>> change = new CompletableFuture<>();
         ledger.asyncSetProperties(map, updated(change), null);

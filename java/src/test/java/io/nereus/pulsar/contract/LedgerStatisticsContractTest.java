@@ -93,7 +93,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void totalsCountEveryAppendAndMarkDelete(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         List<Position> all = addMany(ledger, 10);
         cursor.markDelete(all.get(1));
@@ -127,7 +127,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theMetricsPageMayTakeTheBeanForStocks(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedLedgerMBeanImpl bean = (ManagedLedgerMBeanImpl) ledger.getStats();
         addMany(ledger, 3);
         await("the buckets of the page to fill", () -> {
@@ -149,7 +149,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCursorsComeInTheContainerThatTheTimeQuotaLooksFor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 5);
         ManagedCursor slow = ledger.openCursor("slow", InitialPosition.Earliest);
         ManagedCursor fast = ledger.openCursor("fast", InitialPosition.Earliest);
@@ -173,7 +173,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void sizesFollowTheSlowestCursor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         assertThat(ledger.getTotalSize()).isZero();
         assertThat(ledger.getEstimatedBacklogSize()).isZero();
         List<Position> all = addMany(ledger, 10);
@@ -194,7 +194,7 @@ public class LedgerStatisticsContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theEarliestPublishTimeIsThatOfTheFirstUnacknowledgedEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         assertThat(await(ledger.getEarliestMessagePublishTimeInBacklog())).as("no cursor").isZero();
         ManagedCursor cursor = ledger.openCursor("c");
         assertThat(await(ledger.getEarliestMessagePublishTimeInBacklog())).as("no backlog").isEqualTo(-1);

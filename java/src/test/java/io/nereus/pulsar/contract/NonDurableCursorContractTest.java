@@ -34,7 +34,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPositionIsTheLastOneAlreadyConsumed(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> positions = Ledgers.addMany(ledger, 6);
         for (int i = 0; i < 6; i++) {
             ManagedCursor cursor = ledger.newNonDurableCursor(positions.get(i), "after-" + i);
@@ -50,7 +50,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void earliestAndLatestAreThePlacesThatTheyName(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor onEmpty = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "first");
         ManagedCursor latestOnEmpty = ledger.newNonDurableCursor(PositionFactory.LATEST, "first of latest");
         Ledgers.addMany(ledger, 4);
@@ -68,7 +68,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void withoutAPlaceOrPastTheEndTheInitialPositionDecides(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> positions = Ledgers.addMany(ledger, 4);
         Position last = positions.get(3);
         List<Position> starts = new ArrayList<>();
@@ -115,7 +115,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aNameHasOneCursor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Ledgers.addMany(ledger, 3);
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         assertThat(ledger.newNonDurableCursor(PositionFactory.LATEST, "reader")).isSameAs(reader);
@@ -129,7 +129,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReaderIsDeletedByItsName(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Ledgers.addMany(ledger, 3);
         ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         assertThat(ledger.getCursors()).hasSize(1);
@@ -141,7 +141,7 @@ public class NonDurableCursorContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedLedgerMakesNoReader(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.close();
         assertThat(Ledgers.failure(() -> ledger.newNonDurableCursor(PositionFactory.EARLIEST)))
             .isInstanceOf(ManagedLedgerException.class);
@@ -181,13 +181,13 @@ public class NonDurableCursorContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aDuplicateDoesNotTouchAnExistingCursorOfItsName(Storage storage) throws Exception {
         if (storage == Storage.STOCK) {
-            ManagedLedger ledger = world(storage).open(world(storage).freshName());
+            ManagedLedger ledger = ledger(storage);
             ManagedCursor cursor = Reads.earliest(ledger, "sub");
             ManagedCursor taken = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "taken");
             assertThat(cursor.duplicateNonDurableCursor("taken")).isSameAs(taken);
             return;
         }
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         ManagedCursor durable = Reads.earliest(ledger, "durable");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");

@@ -27,7 +27,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesOfTheBacklogAreCountedFromOne(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(nthText(cursor, 1, Exclude)).as("an empty ledger").isNull();
         List<Position> positions = Ledgers.addMany(ledger, 10);
@@ -49,7 +49,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesAcknowledgedOneByOneCountOnlyIfAskedFor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.delete(List.of(positions.get(1), positions.get(2), positions.get(5), positions.get(9)));
@@ -66,7 +66,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anImpossibleCountAndAClosedCursorAreRefused(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 1);
         assertThatThrownBy(() -> cursor.getNthEntry(0, Exclude)).isInstanceOf(IllegalArgumentException.class);
@@ -78,17 +78,9 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryThatCannotBeReadFailsOnce(Storage storage) throws Exception {
-        World world = freshWorld(storage);
-        PayloadHook hook = new PayloadHook(storage);
-        ManagedLedgerConfig config = world.config();
-        config.setManagedLedgerInterceptor(hook);
-        String name = world.freshName();
-        ManagedLedger ledger = world.open(name, config);
-        Reads.earliest(ledger, "sub");
-        Ledgers.addMany(ledger, 3);
-        ledger.close();
-        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
-        hook.failReadsOf("e1");
+        Reopened reopened = Reopened.of(freshWorld(storage), storage, 3);
+        ManagedCursor cursor = reopened.cursor();
+        reopened.hook().failReadsOf("e1");
         Answer<Entry> answer = Reads.nth(cursor, 2, Exclude);
         answer.failure();
         assertThat(answer.calls()).isEqualTo(1);
@@ -117,7 +109,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void skippingAcknowledgesTheFirstOfTheBacklog(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.skipEntries(3, Include);
@@ -164,7 +156,7 @@ public class NthAndSkipContractTest extends ContractTest {
     /** Case 42: acknowledgements that go on meanwhile never move the cursor back or past what is unacknowledged. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void skippingWhileAcksGoOnEndsOnce_case_042(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 60);
         for (int i = 0; i < 20; i++) {
@@ -180,7 +172,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void clearingTheBacklogGoesToTheEnd(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.clearBacklog();
         List<Position> positions = Ledgers.addMany(ledger, 5);
@@ -199,7 +191,7 @@ public class NthAndSkipContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorSkipsAndClearsNothing(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 5);
         cursor.close();

@@ -54,7 +54,7 @@ public class PositionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aLedgerNeverWrittenStandsBeforeItsFirstEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         assertThat(ledger.getLastConfirmedEntry().getEntryId()).isEqualTo(-1);
         assertThat(ledger.getFirstPosition()).isEqualTo(ledger.getLastConfirmedEntry());
         assertThat(ledger.getNextValidPosition(ledger.getLastConfirmedEntry()))
@@ -68,7 +68,7 @@ public class PositionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theFirstPositionLiesBeforeTheFirstEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 3);
         assertThat(ledger.getFirstPosition()).isEqualTo(at(all.get(0), -1));
         assertThat(ledger.getPreviousPosition(all.get(0))).isEqualTo(at(all.get(0), -1));
@@ -105,7 +105,7 @@ public class PositionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void positionsOfOtherLedgersResolveToTheEdges(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 3);
         long id = all.get(0).getLedgerId();
         assertThat(ledger.getNextValidPosition(PositionFactory.EARLIEST)).isEqualTo(all.get(0));
@@ -293,7 +293,7 @@ public class PositionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSearchAnswersThePlaceAfterTheNewestMatch(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 9);
         assertThat(await(ledger.asyncFindPosition(releasing(text -> text.compareTo("e4") <= 0)))).isEqualTo(all.get(5));
         assertThat(await(ledger.asyncFindPosition(releasing(text -> true)))).isEqualTo(at(all.get(8), 9));
@@ -302,7 +302,7 @@ public class PositionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theLastDispatchablePositionIsSearchedBackwards(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         List<Position> all = addMany(ledger, 6);
         Position last = ledger.getLastConfirmedEntry();
         assertThat(await(ledger.getLastDispatchablePosition(entry -> true, last))).isEqualTo(last);

@@ -49,7 +49,7 @@ public class ReadConcurrencyContractTest extends ContractTest {
     /** Reads go on while the cursor is mark-deleted ahead of them: nothing fails, the order stays. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readsAndMarkDeletesGoOnTogether(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 300);
         List<Position> read = new ArrayList<>();
@@ -76,7 +76,7 @@ public class ReadConcurrencyContractTest extends ContractTest {
     /** A read that races with the close of its cursor ends with entries or with a refusal, never not at all. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readsThatRaceWithACloseEnd(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Ledgers.addMany(ledger, 20);
         for (int round = 0; round < 30; round++) {
             ManagedCursor cursor = Reads.earliest(ledger, "sub-" + round);
@@ -103,7 +103,7 @@ public class ReadConcurrencyContractTest extends ContractTest {
     /** The count of the backlog and the acks of others go on together. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void peeksAndAcksGoOnTogether(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 200);
         Callable<?> peek = () -> {

@@ -24,7 +24,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void entriesComeInOrderAndTheReadPositionMovesOn(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         assertThat(cursor.getReadPosition()).isEqualTo(positions.get(0));
@@ -43,7 +43,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readingDoesNotAcknowledge(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position before = cursor.getMarkDeletedPosition();
         Ledgers.addMany(ledger, 4);
@@ -54,7 +54,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadOfAnEmptyLedgerAndAtTheEndIsAnEmptyList(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.readEntries(10)).isEmpty();
         Ledgers.add(ledger, "e0");
@@ -66,7 +66,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void cursorsReadIndependently(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor one = Reads.earliest(ledger, "one");
         ManagedCursor two = Reads.earliest(ledger, "two");
         Ledgers.addMany(ledger, 4);
@@ -79,7 +79,7 @@ public class ReadEntriesContractTest extends ContractTest {
     /** Dispatchers replace and remove elements. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theListIsMutable(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertMutable(cursor.readEntries(5));
         Ledgers.addMany(ledger, 3);
@@ -103,7 +103,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void eachEntryHasOneReferenceOwnedByTheReceiver(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         List<Entry> entries = cursor.readEntries(3);
@@ -113,7 +113,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadStopsAtItsMaximumPositionWhichIsIncluded(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         assertThat(Ledgers.texts(Reads.readLater(cursor, 10, Reads.NO_LIMIT, positions.get(1)).get()))
@@ -127,7 +127,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theNumberOfEntriesIsAHardLimit(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 20);
         cursor.delete(List.of(positions.get(1), positions.get(2), positions.get(4)));
@@ -145,7 +145,7 @@ public class ReadEntriesContractTest extends ContractTest {
     /** The limit is soft: stock estimates from the average, Nereus counts the bytes. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void bytesLimitAReadButOneEntryComesInAnyCase(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int i = 0; i < 20; i++) {
             ledger.addEntry(new byte[ENTRY_BYTES]);
@@ -161,7 +161,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theSizeCapIsAnEstimateOfEntriesAndNeverZero(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int i = 0; i < 20; i++) {
             ledger.addEntry(new byte[ENTRY_BYTES]);
@@ -175,7 +175,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void acknowledgedEntriesAreLeftOut(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 8);
         cursor.delete(List.of(positions.get(1), positions.get(3), positions.get(4), positions.get(7)));
@@ -187,7 +187,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aMarkDeleteAheadTakesTheReadPositionAlong(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         cursor.markDelete(positions.get(3));
@@ -198,7 +198,7 @@ public class ReadEntriesContractTest extends ContractTest {
     /** Case 93: whether more is there agrees with what a read would find. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void hasMoreEntriesAgreesWithARead_case_093(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.delete(List.of(positions.get(2), positions.get(3)));
@@ -218,7 +218,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void whatTheSkipConditionNamesIsPassedOver(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.delete(positions.get(3));
@@ -235,7 +235,7 @@ public class ReadEntriesContractTest extends ContractTest {
     /** Stock may deliver an entry to two reads at once; Nereus delivers it to one. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void readsAtOnceDeliverEverything(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 100);
         List<Answer<List<Entry>>> reads = new ArrayList<>();
@@ -258,7 +258,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorRefusesReads(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 2);
         cursor.close();
@@ -274,7 +274,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCursorsOfAClosedLedgerRefuseReads(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor durable = Reads.earliest(ledger, "sub");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.EARLIEST, "reader");
         Ledgers.addMany(ledger, 2);
@@ -287,7 +287,7 @@ public class ReadEntriesContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void trimDeletedEntriesReleasesAndRemovesWhatIsAcknowledged(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         List<Entry> entries = cursor.readEntries(5);

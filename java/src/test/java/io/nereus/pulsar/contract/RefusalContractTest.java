@@ -20,7 +20,7 @@ public class RefusalContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void offloadingIsRefusedBeforeAnyEffect(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position last = addMany(ledger, 3).get(2);
         CompletableFuture<Position> offloaded = new CompletableFuture<>();
         ledger.asyncOffloadPrefix(last, new OffloadCallback() {
@@ -49,7 +49,7 @@ public class RefusalContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void noAnswerIsLeftToADefaultOfTheInterface(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Set<String> left = new TreeSet<>();
         for (Method method : ManagedLedger.class.getMethods()) {
             if (method.isDefault() && ledger.getClass().getMethod(method.getName(), method.getParameterTypes())
@@ -76,7 +76,7 @@ public class RefusalContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void propertiesOfSingleLedgersAreRefusedByName(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         addMany(ledger, 1);
         long id = ledger.getLastConfirmedEntry().getLedgerId();
         CompletableFuture<?> added = call(ledger, "asyncAddLedgerProperty", id, "k", "v");

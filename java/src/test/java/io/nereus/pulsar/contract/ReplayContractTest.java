@@ -22,7 +22,7 @@ public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayAnswersAtOnceWhatIsAcknowledgedAndReadsTheRest(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 9);
         assertThat(Reads.read(cursor, 9)).hasSize(9);
@@ -47,7 +47,7 @@ public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void sortedReplaysComeInTheOrderOfPositions(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 40);
         Set<Position> wanted = new LinkedHashSet<>();
@@ -63,7 +63,7 @@ public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfNothingIsAnEmptyList(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Answer<List<Entry>> answer = new Answer<>();
         assertThat(cursor.asyncReplayEntries(Set.of(), Answer.entries(answer), null)).isEmpty();
@@ -75,7 +75,7 @@ public class ReplayContractTest extends ContractTest {
     /** The set that is returned says all; the broker expects no call then. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfAcknowledgedEntriesOnlyIsNotCalledBack(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.delete(List.of(positions.get(0), positions.get(2)));
@@ -104,7 +104,7 @@ public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReplayOfTheNextEntryMovesTheReadPositionPastIt(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         assertThat(Reads.read(cursor, 1)).containsExactly("e0");
@@ -115,30 +115,23 @@ public class ReplayContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void oneEntryThatCannotBeReadFailsTheReplayOnce(Storage storage) throws Exception {
-        World world = freshWorld(storage);
-        PayloadHook hook = new PayloadHook(storage);
-        ManagedLedgerConfig config = world.config();
-        config.setManagedLedgerInterceptor(hook);
-        String name = world.freshName();
-        ManagedLedger ledger = world.open(name, config);
-        Reads.earliest(ledger, "sub");
-        List<Position> positions = Ledgers.addMany(ledger, 8);
-        ledger.close();
-        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
-        hook.failReadsOf("e4");
+        Reopened reopened = Reopened.of(freshWorld(storage), storage, 8);
+        ManagedCursor cursor = reopened.cursor();
+        List<Position> positions = reopened.positions();
+        reopened.hook().failReadsOf("e4");
         Set<Position> wanted =
             Set.of(positions.get(0), positions.get(2), positions.get(4), positions.get(6), positions.get(7));
         Answer<List<Entry>> answer = Reads.replay(cursor, wanted);
         answer.failure();
         assertThat(answer.calls()).isEqualTo(1);
-        hook.onRead(text -> { });
+        reopened.hook().onRead(text -> { });
         assertThat(Ledgers.texts(Reads.replay(cursor, wanted).get()))
             .containsExactlyInAnyOrder("e0", "e2", "e4", "e6", "e7");
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPositionThatDoesNotExistYetFailsTheReplay(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 2);
         Answer<List<Entry>> answer =
@@ -150,7 +143,7 @@ public class ReplayContractTest extends ContractTest {
     /** What lies before the mark-delete position counts as acknowledged, also in a ledger that is gone. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPositionOfALedgerThatIsGoneIsAcknowledged(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position present = Ledgers.add(ledger, "e0");
         ManagedCursor cursor = ledger.newNonDurableCursor(present, "reader");
         Position gone = PositionFactory.create(present.getLedgerId() - 1, 5);

@@ -25,7 +25,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void afterAResetTheEntryAtThePlaceIsNext(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(6));
@@ -52,7 +52,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void earliestAndLatestAreResolvedFirst(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         assertThat(Reads.reset(cursor, PositionFactory.LATEST, false).get()).isEqualTo(positions.get(4).getNext());
@@ -71,7 +71,7 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aResetOfAnEmptyLedgerWaitsForTheFirstEntry(Storage storage) throws Exception {
         for (Position place : List.of(PositionFactory.EARLIEST, PositionFactory.LATEST)) {
-            ManagedLedger ledger = world(storage).open(world(storage).freshName());
+            ManagedLedger ledger = ledger(storage);
             ManagedCursor cursor = Reads.earliest(ledger, "sub");
             Reads.reset(cursor, place, false).get();
             Ledgers.add(ledger, "e0");
@@ -82,7 +82,7 @@ public class ResetContractTest extends ContractTest {
     /** Case 37: a place that lies past everything means the end, never some other entry of this ledger. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPlacePastEverythingIsTheEnd_case_037(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         Position last = positions.get(4);
@@ -102,7 +102,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPlaceBeforeEverythingIsTheFirstEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         Position first = positions.get(0);
@@ -117,7 +117,7 @@ public class ResetContractTest extends ContractTest {
     /** Forced, a place is taken as it is: compacted data may lie there. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aForcedResetReadsOnFromTheNextEntryThatExists(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         cursor.markDelete(positions.get(3));
@@ -129,7 +129,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aResetForgetsPositionPropertiesButKeepsThoseOfTheCursor(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("sub", InitialPosition.Earliest, Map.of(), Map.of("owner", "me"));
         List<Position> positions = Ledgers.addMany(ledger, 4);
         cursor.markDelete(positions.get(2), Map.of("sequence", 7L));
@@ -145,7 +145,7 @@ public class ResetContractTest extends ContractTest {
      */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCompactionCursorKeepsItsMarkDeletePositionAndProperties(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "__compaction");
         List<Position> positions = Ledgers.addMany(ledger, 5);
         cursor.markDelete(positions.get(2), Map.of("CompactedTopicLedger", 7L));
@@ -188,7 +188,7 @@ public class ResetContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aResetCountsAsActivity(Storage storage) throws Exception {
         // stock asks the clock of the machine, Nereus the one that was configured
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         long before = cursor.getLastActive();
@@ -316,7 +316,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void resetsAtOnceAllEndAndTheCursorWorksOn(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         List<Answer<Object>> resets = new ArrayList<>();
@@ -336,7 +336,7 @@ public class ResetContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aClosedCursorIsNotReset(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 3);
         cursor.close();

@@ -235,7 +235,7 @@ public class RetentionContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aTrimOfAClosedLedgerIsRefused(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.close();
         assertThat(failure(() -> trim(ledger))).isInstanceOf(ManagedLedgerAlreadyClosedException.class);
         if (storage == Storage.NEREUS) { // stock's answer depends on the cursors

@@ -32,7 +32,7 @@ public class RolledLedgerContractTest extends ContractTest {
         return storage == Storage.STOCK ? 50 : 65_536;
     }
 
-    private ManagedLedger ledger(Storage storage) throws Exception {
+    private ManagedLedger rollingLedger(Storage storage) throws Exception {
         ManagedLedgerConfig config = world(storage).config();
         config.setMaxEntriesPerLedger(perLedger(storage));
         return world(storage).open(world(storage).freshName(), config);
@@ -69,7 +69,7 @@ public class RolledLedgerContractTest extends ContractTest {
     public void readingGoesOnAcrossTheBorder(Storage storage) throws Exception {
         int border = perLedger(storage);
         int count = border + 6;
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = rollingLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = fill(ledger, count);
         Position last = positions.get(border - 1);
@@ -123,7 +123,7 @@ public class RolledLedgerContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitAtTheBorderGetsTheFirstEntryBehindIt(Storage storage) throws Exception {
         int border = perLedger(storage);
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = rollingLedger(storage);
         ManagedCursor cursor = Reads.latest(ledger, "sub");
         fill(ledger, border);
         cursor.clearBacklog();
@@ -140,7 +140,7 @@ public class RolledLedgerContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadOnlyCursorReadsAcrossTheBorder(Storage storage) throws Exception {
         int border = perLedger(storage);
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = rollingLedger(storage);
         List<Position> positions = fill(ledger, border + 4);
         ledger.close();
         ReadOnlyCursor cursor = world(storage).factory().openReadOnlyCursor(ledger.getName(), PositionFactory.EARLIEST,

@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Optional;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
-import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.Position;
 import org.apache.bookkeeper.mledger.ScanOutcome;
@@ -21,7 +20,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanShowsEveryUnacknowledgedEntryInOrder(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.markDelete(positions.get(1));
@@ -42,7 +41,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanBeginsWhereItIsTold(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         List<Integer> seen = new ArrayList<>();
@@ -57,7 +56,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanOfNothingIsComplete(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> {
             throw new AssertionError("there is no entry");
@@ -71,7 +70,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theUserInterruptsAScan(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 10);
         List<Integer> seen = new ArrayList<>();
@@ -85,7 +84,7 @@ public class ScanContractTest extends ContractTest {
     /** Stock 4.0 counts the entry that reaches the limit without showing it. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanStopsAtItsLimitOfEntries(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 10);
         for (int batch : new int[] {1, 3, 100}) {
@@ -105,7 +104,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanStopsAtItsDeadline(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         assertThat(Ledgers.await(cursor.scan(Optional.empty(), entry -> true, 1, 100, -1)))
@@ -114,7 +113,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanOfNoEntriesAtATimeIsRefused(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThatThrownBy(() -> cursor.scan(Optional.empty(), entry -> true, 0, 100, LONG))
             .isInstanceOf(IllegalArgumentException.class);
@@ -122,7 +121,7 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aPredicateThatThrowsFailsTheScan(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 3);
         assertThatThrownBy(() -> Ledgers.await(cursor.scan(Optional.empty(), entry -> {
@@ -132,17 +131,9 @@ public class ScanContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aScanThatCannotReadFails(Storage storage) throws Exception {
-        World world = freshWorld(storage);
-        PayloadHook hook = new PayloadHook(storage);
-        ManagedLedgerConfig config = world.config();
-        config.setManagedLedgerInterceptor(hook);
-        String name = world.freshName();
-        ManagedLedger ledger = world.open(name, config);
-        Reads.earliest(ledger, "sub");
-        Ledgers.addMany(ledger, 5);
-        ledger.close();
-        ManagedCursor cursor = Reads.earliest(world.open(name, config), "sub");
-        hook.failReadsOf("e3");
+        Reopened reopened = Reopened.of(freshWorld(storage), storage, 5);
+        ManagedCursor cursor = reopened.cursor();
+        reopened.hook().failReadsOf("e3");
         List<Integer> seen = new ArrayList<>();
         assertThatThrownBy(() -> Ledgers.await(cursor.scan(Optional.empty(),
             entry -> seen.add(Reads.number(entry)), 1, 100, LONG))).isInstanceOf(ManagedLedgerException.class);

@@ -16,7 +16,7 @@ public class SeekAndRewindContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aRewindGoesBackToTheFirstUnacknowledgedEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         cursor.rewind();
         assertThat(cursor.readEntries(1)).isEmpty();
@@ -42,7 +42,7 @@ public class SeekAndRewindContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSeekMovesTheReadPositionButNotBehindTheMarkDeletePosition(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 10);
         cursor.seek(positions.get(4));
@@ -62,7 +62,7 @@ public class SeekAndRewindContractTest extends ContractTest {
     /** Compacted data may lie before the mark-delete position; the topic's own entries there stay acknowledged. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aForcedSeekGoesAnywhere(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 6);
         cursor.markDelete(positions.get(3));
@@ -75,7 +75,7 @@ public class SeekAndRewindContractTest extends ContractTest {
     /** Stock would leave out the entries between the end and a place that does not exist yet. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aSeekPastTheEndWaitsForTheNextEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 2);
         cursor.seek(positions.get(1).getPositionAfterEntries(3));
@@ -110,7 +110,7 @@ public class SeekAndRewindContractTest extends ContractTest {
 
     /** The move happens while the read chooses its entries, which is after it has taken its place. */
     private void assertOvertaken(Storage storage, Move move) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 6);
         assertThat(Reads.read(cursor, 3)).hasSize(3);
@@ -140,7 +140,7 @@ public class SeekAndRewindContractTest extends ContractTest {
     /** The broker asks this once a period to see stuck subscriptions: at the tail counts as progress. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void progressIsAReadPositionThatMovedOrIsAtTheTail(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.checkAndUpdateReadPositionChanged()).as("nothing to read").isTrue();
         assertThat(cursor.checkAndUpdateReadPositionChanged()).as("still nothing to read").isTrue();

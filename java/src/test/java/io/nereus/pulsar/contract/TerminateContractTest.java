@@ -49,7 +49,7 @@ public class TerminateContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void terminatingAgainAnswersTheSame(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position last = add(ledger, "a");
         assertThat(ledger.terminate()).isEqualTo(last);
         assertThat(ledger.terminate()).isEqualTo(last);
@@ -57,7 +57,7 @@ public class TerminateContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void terminationsAtOnceAnswerTheSame(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         Position last = addMany(ledger, 3).get(2);
         CompletableFuture<Position> first = terminate(ledger);
         CompletableFuture<Position> second = terminate(ledger);
@@ -67,14 +67,14 @@ public class TerminateContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEmptyLedgerTerminatesBeforeItsFirstEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         assertThat(ledger.terminate()).isEqualTo(ledger.getFirstPosition());
         assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerTerminatedException.class);
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void waitsPastTheEndOfATerminatedLedgerFail(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = ledger.openCursor("c");
         add(ledger, "a");
         assertThat(texts(await(readOrWait(cursor)))).containsExactly("a");
@@ -91,7 +91,7 @@ public class TerminateContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aDeletedLedgerCannotBeTerminated(Storage storage) throws Exception {
-        ManagedLedger ledger = world(storage).open(world(storage).freshName());
+        ManagedLedger ledger = ledger(storage);
         ledger.delete();
         assertThat(failure(ledger::terminate)).isInstanceOf(ManagedLedgerFencedException.class);
     }

@@ -20,7 +20,7 @@ import org.testng.annotations.Test;
 public class WaitingReadContractTest extends ContractTest {
 
     /** A ledger whose waits register at once, so that a test knows when they have. */
-    private ManagedLedger ledger(Storage storage) throws Exception {
+    private ManagedLedger promptLedger(Storage storage) throws Exception {
         ManagedLedgerConfig config = world(storage).config();
         config.setNewEntriesCheckDelayInMillis(0);
         return world(storage).open(world(storage).freshName(), config);
@@ -28,7 +28,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitingReadGetsTheNextEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         assertThat(wait.isDone()).isFalse();
@@ -40,7 +40,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aReadThatNeedNotWaitIsServedAtOnce(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         List<Position> positions = Ledgers.addMany(ledger, 4);
         assertThat(Ledgers.texts(Reads.readOrWait(cursor, 2).get())).isEqualTo(Reads.texts(0, 2));
@@ -51,7 +51,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aBlockingReadWaitsForTheNextEntry(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         CompletableFuture<List<String>> read = new CompletableFuture<>();
         Thread reader = new Thread(() -> {
@@ -71,7 +71,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theSecondWaitOfACursorIsRefusedAndTheFirstGoesOn(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         ManagedCursor other = Reads.earliest(ledger, "other");
         Answer<List<Entry>> first = Reads.readOrWait(cursor, 10);
@@ -86,7 +86,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitEndsWithWhatIsThereAndTheRestStaysReadable(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         for (int round = 0; round < 20; round++) {
             Answer<List<Entry>> wait = Reads.readOrWait(cursor, 100);
@@ -101,7 +101,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitDeliversAtMostWhatItAskedFor(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Answer<List<Entry>> wait = Reads.readOrWait(cursor, 1);
         Ledgers.addMany(ledger, 3);
@@ -111,7 +111,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitSkipsWhatItsConditionNames(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position first = Ledgers.add(ledger, "e0");
         Ledgers.add(ledger, "e1");
@@ -124,7 +124,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCancelledWaitIsNeverAnswered(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         assertThat(cursor.cancelPendingReadRequest()).as("nothing waits").isFalse();
         Answer<List<Entry>> cancelled = Reads.readOrWait(cursor, 10);
@@ -139,7 +139,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void closingACursorEndsItsWait(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor durable = Reads.earliest(ledger, "sub");
         ManagedCursor reader = ledger.newNonDurableCursor(PositionFactory.LATEST, "reader");
         List<Answer<List<Entry>>> waits = new ArrayList<>();
@@ -156,7 +156,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void closingTheLedgerEndsTheWaits(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         Answer<List<Entry>> durable = Reads.readOrWait(Reads.earliest(ledger, "sub"), 10);
         Answer<List<Entry>> reader =
             Reads.readOrWait(ledger.newNonDurableCursor(PositionFactory.LATEST, "reader"), 10);
@@ -167,7 +167,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void deletingACursorEndsItsWait(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Answer<List<Entry>> wait = Reads.readOrWait(cursor, 10);
         ledger.deleteCursor("sub");
@@ -177,7 +177,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitPastTheEndOfATerminatedLedgerFails(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor behind = Reads.earliest(ledger, "behind");
         Ledgers.addMany(ledger, 2);
         ManagedCursor atEnd = Reads.latest(ledger, "end");
@@ -215,7 +215,7 @@ public class WaitingReadContractTest extends ContractTest {
     /** Transactions and the delayed look give a limit that new entries pass by: the wait ends, the entry stays. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void anEntryPastTheLimitOfAWaitIsNotDelivered(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Position first = Ledgers.add(ledger, "e0");
         assertThat(Reads.read(cursor, 1)).containsExactly("e0");
@@ -244,7 +244,7 @@ public class WaitingReadContractTest extends ContractTest {
     /** Stock looks again only when the next entry comes. */
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aWaitReadsOnFromWhereARewindLeadsIt(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor cursor = Reads.earliest(ledger, "sub");
         Ledgers.addMany(ledger, 2);
         assertThat(Reads.readAll(cursor)).hasSize(2);
@@ -262,7 +262,7 @@ public class WaitingReadContractTest extends ContractTest {
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aCursorTakenOffTheWaitingListIsNotWokenAndItsReadCanBeCancelled(Storage storage) throws Exception {
-        ManagedLedger ledger = ledger(storage);
+        ManagedLedger ledger = promptLedger(storage);
         ManagedCursor removed = Reads.earliest(ledger, "removed");
         ManagedCursor other = Reads.earliest(ledger, "other");
         Answer<List<Entry>> ofRemoved = Reads.readOrWait(removed, 10);
