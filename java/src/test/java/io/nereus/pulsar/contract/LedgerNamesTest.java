@@ -26,7 +26,7 @@ public class LedgerNamesTest extends ContractTest {
                 TopicName.get("persistent://public/default/ünïcödé-\uD83D\uDE80").getPersistenceNamingEncoding(),
                 TopicName.get("persistent://public/default/t-partition-7").getPersistenceNamingEncoding(),
                 TopicName.get("persistent://pulsar/system/__change_events").getPersistenceNamingEncoding(),
-                TopicName.get("persistent://prop/cluster/ns/old-style").getPersistenceNamingEncoding(),
+                "prop/cluster/ns/persistent/old-style", // a cluster in a topic's name: Pulsar 4.2 reads none
                 "public/default/segment/topic/0000-7fff-1",
                 "one-element",
                 "public/default/persistent/nereus",
