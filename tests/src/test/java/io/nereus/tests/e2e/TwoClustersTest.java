@@ -223,6 +223,9 @@ public class TwoClustersTest {
             soon("the east follows", () -> eastBacklog(topic) <= 7 + 3 * 5 + 20);
         }
         assertTrue(east.admin().topics().getStats(topic).getSubscriptions().get("rs").isReplicated());
+        // nobody waits for this acknowledgement: it is shown at once, and durable after the next pass over the subscriptions
+        long followed = System.nanoTime();
+        soon("many passes", () -> System.nanoTime() - followed > TimeUnit.SECONDS.toNanos(1));
         String stood = eastPosition(topic);
         east.forgetClients();
         east.process().kill();
