@@ -36,8 +36,8 @@ final class EngineFigures {
     }
 
     static final List<Figure> ALL = List.of(
-        gauge("nereus_journal_poisoned", "nereus.journal.poisoned", "1", "1 when nothing is acknowledged any more",
-            state -> state.poison().isEmpty() ? 0 : 1),
+        gauge("nereus_journal_poisoned", "nereus.journal.poisoned", "{engine}",
+            "1 when nothing is acknowledged any more", state -> state.poison().isEmpty() ? 0 : 1),
         gauge("nereus_journal_segments", "nereus.journal.segments", "{segment}", "Segment files of the journal",
             EngineState::segments),
         gauge("nereus_journal_bytes", "nereus.journal.size", "By", "Bytes of the segment files", EngineState::bytes),
@@ -45,8 +45,8 @@ final class EngineFigures {
             "Dead segment files that wait to be used again", EngineState::freeSegments),
         gauge("nereus_journal_free_bytes", "nereus.journal.free_size", "By", "Bytes of the dead segment files",
             EngineState::freeBytes),
-        gauge("nereus_journal_oldest_segment", "nereus.journal.oldest_segment", "1", "Number of the oldest segment",
-            state -> state.oldest().segment()),
+        gauge("nereus_journal_oldest_segment", "nereus.journal.oldest_segment", "{segment}",
+            "Number of the oldest segment", state -> state.oldest().segment()),
         gauge("nereus_journal_checkpoint_age_seconds", "nereus.journal.checkpoint.age", "s",
             "Since the last checkpoint", state -> state.checkpoints().ageMillis() / MILLIS),
         gauge("nereus_journal_replay_bytes", "nereus.journal.replay.size", "By", "Bytes that a start would replay now",

@@ -132,7 +132,7 @@ public class NereusManagedLedgerStorageIT {
         for (int run = 0; run < 3; run++) { // the checkpoint of one run is past the segment of the run before
             try (ManagedLedgerStorage storage = open(broker())) {
                 if (run == 0) {
-                    ManagedLedger ledger = factory(storage).open("public/default/persistent/quiet%2Ftopic");
+                    ManagedLedger ledger = factory(storage).open("public/default/persistent/quiet+topic");
                     ledger.addEntry(new byte[100]);
                     ledger.close();
                 }
@@ -140,7 +140,7 @@ public class NereusManagedLedgerStorageIT {
                     .anyMatch(line -> line.matches("nereus_memory_bytes \\[account\\] \\[.+\\] .+"));
                 if (run == 2) {
                     assertThat(metrics()).contains("nereus_journal_oldest_segment_pinned [by, topic] "
-                        + "[ledger, persistent://public/default/quiet/topic] 1.0");
+                        + "[ledger, persistent://public/default/quiet topic] 1.0");
                 }
             }
         }

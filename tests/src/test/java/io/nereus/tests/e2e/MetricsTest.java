@@ -4,7 +4,12 @@ import static org.awaitility.Awaitility.await;
 import static org.testng.Assert.assertEquals;
 import static org.testng.Assert.assertTrue;
 
+import io.nereus.tests.broker.Ports;
 import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -17,18 +22,25 @@ import org.testng.annotations.AfterClass;
 import org.testng.annotations.BeforeClass;
 import org.testng.annotations.Test;
 
-/** The lines of a broker's page /metrics against what was produced, consumed and acknowledged. */
+/** The lines of a broker's page /metrics, and of OpenTelemetry's, against what was produced, consumed and acknowledged. */
 public class MetricsTest {
 
     private static final Duration SOON = Duration.ofSeconds(30);
     private static final int MESSAGES = 20;
     private static final int TEXT = 1000;
 
+    private final HttpClient http = HttpClient.newHttpClient();
     private TestBroker broker;
+    private URI telemetry;
 
     @BeforeClass
     public void startBroker() throws Exception {
         broker = TestBroker.prepare();
+        // OpenTelemetry's own settings, as an operator gives them; its exporter has a page of its own
+        int port = Ports.free().web();
+        telemetry = URI.create("http://127.0.0.1:" + port + "/metrics");
+        broker.process().withJvmArguments("-Dotel.sdk.disabled=false", "-Dotel.metrics.exporter=prometheus",
+                "-Dotel.exporter.prometheus.host=127.0.0.1", "-Dotel.exporter.prometheus.port=" + port);
         broker.process().start(Map.of("managedLedgerStatsPeriodSeconds", "1", "statsUpdateFrequencyInSecs", "1"));
     }
 
@@ -41,7 +53,16 @@ public class MetricsTest {
 
     /** The value of the one line of that name whose labels contain all of {@code labels}; -1 if there is none. */
     private double line(String name, String... labels) throws IOException, InterruptedException {
-        List<String> found = broker.process().get("/metrics/").body().lines().filter(line -> line.startsWith(name + "{"))
+        return value(broker.process().get("/metrics/").body(), name, labels);
+    }
+
+    /** The same of OpenTelemetry's page. */
+    private double telemetry(String name, String... labels) throws IOException, InterruptedException {
+        return value(http.send(HttpRequest.newBuilder(telemetry).build(), HttpResponse.BodyHandlers.ofString()).body(), name, labels);
+    }
+
+    private static double value(String page, String name, String... labels) {
+        List<String> found = page.lines().filter(line -> line.startsWith(name + "{"))
                 .filter(line -> List.of(labels).stream().allMatch(line::contains)).toList();
         assertTrue(found.size() <= 1, found.toString());
         if (found.isEmpty()) {
@@ -87,6 +108,55 @@ public class MetricsTest {
             double kept = stats.getStorageSize() * (MESSAGES - 5.0) / MESSAGES;
             assertEquals(line("pulsar_storage_backlog_size", of), kept, MESSAGES * 10, "what is behind the mark-delete position");
             expect(0, "pulsar_storage_offloaded_size", of);
+        }
+    }
+
+    @Test
+    public void linesOfLedgersSayWhatIsStoredAndWhatWasWritten() throws Exception {
+        broker.admin().namespaces().createNamespace("public/ledgers");
+        String topic = "persistent://public/ledgers/topic";
+        String of = "namespace=\"public/ledgers"; // Pulsar writes what follows in its own way
+        try (Consumer<String> consumer = Topics.consumer(broker.client(), topic, "s").subscribe()) {
+            Topics.send(broker.client(), topic, "m", MESSAGES);
+            long stored = broker.admin().topics().getStats(topic).getStorageSize();
+            expect(stored, "pulsar_ml_StoredMessagesSize", of);
+            expect(MESSAGES, "pulsar_ml_NumberOfMessagesInBacklog", of);
+            consumer.acknowledgeCumulative(Topics.receive(consumer, MESSAGES).get(MESSAGES - 1));
+            expect(0, "pulsar_ml_NumberOfMessagesInBacklog", of);
+        }
+        String sized = "persistent://public/ledgers/busy";
+        try (Producer<String> producer = broker.client().newProducer(Schema.STRING).topic(sized).enableBatching(false).create()) {
+            await("a rate of writes").atMost(SOON).until(() -> {
+                producer.send("x".repeat(TEXT));
+                return line("pulsar_ml_AddEntryMessagesRate", of) > 0 && line("pulsar_ml_AddEntryBytesRate", of) > TEXT
+                        && line("pulsar_ml_AddEntryErrors", of) == 0;
+            });
+        }
+    }
+
+    @Test
+    public void openTelemetryTellsWhatALedgerAndItsCursorDidAndWhatTheEngineDoes() throws Exception {
+        String namespace = "public/observed";
+        broker.admin().namespaces().createNamespace(namespace);
+        String topic = "persistent://" + namespace + "/topic";
+        String ledger = "pulsar_managed_ledger_name=\"" + namespace + "/persistent/topic\"";
+        String success = "pulsar_managed_ledger_operation_status=\"success\"";
+        double appends = telemetry("nereus_append_duration_seconds_count");
+        try (Consumer<String> consumer = Topics.consumer(broker.client(), topic, "s").subscribe()) {
+            Topics.send(broker.client(), topic, "x".repeat(TEXT), MESSAGES);
+            assertEquals(telemetry("pulsar_broker_managed_ledger_message_outgoing_count", ledger, success), (double) MESSAGES);
+            assertEquals(telemetry("pulsar_broker_managed_ledger_message_outgoing_logical_size_bytes_total", ledger),
+                    (double) broker.admin().topics().getStats(topic).getStorageSize());
+            assertEquals(telemetry("pulsar_broker_managed_ledger_backlog_count", ledger), (double) MESSAGES);
+            List<Message<String>> received = Topics.receive(consumer, MESSAGES);
+            consumer.acknowledgeCumulative(received.get(9));
+            consumer.acknowledge(received.get(12));
+            assertEquals(telemetry("pulsar_broker_managed_ledger_backlog_count", ledger), (double) MESSAGES - 11);
+            assertEquals(telemetry("pulsar_broker_managed_ledger_message_range_count", ledger), 1.0);
+            assertTrue(telemetry("pulsar_broker_managed_ledger_mark_delete_count_total", ledger) >= 1, "mark-deletes");
+            assertTrue(telemetry("nereus_append_duration_seconds_count") >= appends + MESSAGES, "appends that were timed");
+            assertTrue(telemetry("nereus_streams_open") >= 1, "open streams");
+            assertEquals(telemetry("nereus_journal_poisoned"), 0.0);
         }
     }
 
