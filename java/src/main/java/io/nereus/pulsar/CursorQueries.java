@@ -170,9 +170,14 @@ abstract class CursorQueries extends BlockingCursor {
         });
     }
 
-    /** Always true: there is no number of holes at which acknowledgements are dropped. */
+    /**
+     * Whether there are at most as many ranges of acknowledgements as {@code managedLedgerMaxUnackedRangesToPersist} says.
+     *
+     * <p>More of them are as durable. But the broker asks only for subscriptions whose dispatching an operator has told
+     * it to pause at that number ({@code dispatcherPauseOnAckStatePersistentEnabled}).
+     */
     @Override
     public boolean isCursorDataFullyPersistable() {
-        return true;
+        return progress.ranges() <= ledger.getConfig().getMaxUnackedRangesToPersist();
     }
 }

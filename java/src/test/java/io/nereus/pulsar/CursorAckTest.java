@@ -133,7 +133,6 @@ public class CursorAckTest extends CursorFixture {
             await(one);
         }
         assertEquals(cursor.getTotalNonContiguousDeletedMessagesRange(), entries / 2);
-        assertTrue(cursor.isCursorDataFullyPersistable());
         assertBacklog(cursor, entries / 2);
         reopen();
         cursor = earliest("sub");

@@ -307,8 +307,7 @@ public class CursorLifeContractTest extends ContractTest {
         for (int i = 1; i < 10; i += 2) {
             cursor.delete(positions.get(i));
         }
-        // Stock has a number of holes above which acks are dropped, Nereus has none.
-        assertThat(cursor.isCursorDataFullyPersistable()).isEqualTo(storage != STOCK);
+        assertThat(cursor.isCursorDataFullyPersistable()).isFalse();
         cursor.setThrottleMarkDelete(3.5);
         assertThat(cursor.getThrottleMarkDelete()).isCloseTo(3.5, within(1e-9));
         assertThat(cursor.periodicRollover()).isFalse();
