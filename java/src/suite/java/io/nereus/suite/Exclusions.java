@@ -10,7 +10,9 @@ import java.util.Optional;
 
 /**
  * The methods that are not asked of Nereus, with the reason of each: lines {@code CLASS#method REASON[: detail]}, {@code #} for
- * comments. Only the reasons of {@link #REASONS} are accepted, so that nothing is excluded for convenience.
+ * comments. {@code CLASS#method[n]} is one invocation, numbered as in the results: an instance that a factory made is left out, a
+ * set of parameters runs all the same and does not count. Only the reasons of {@link #REASONS} are accepted, so that nothing is
+ * excluded for convenience.
  */
 final class Exclusions {
     /** What a reason may begin with. */
@@ -56,6 +58,7 @@ final class Exclusions {
      * @param method its name, with or without the {@code [n]} of an invocation
      */
     Optional<String> reason(String testClass, String method) {
-        return Optional.ofNullable(reasons.get(testClass + "#" + Outcome.plainName(method)));
+        String exact = reasons.get(testClass + "#" + method);
+        return Optional.ofNullable(exact != null ? exact : reasons.get(testClass + "#" + Outcome.plainName(method)));
     }
 }

@@ -42,13 +42,15 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
     @Override
     public List<IMethodInstance> intercept(List<IMethodInstance> methods, ITestContext context) {
         List<IMethodInstance> kept = new ArrayList<>();
+        Map<String, Integer> instances = new HashMap<>();
         for (IMethodInstance method : methods) {
             String testClass = method.getMethod().getRealClass().getName();
             String name = method.getMethod().getMethodName();
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            exclusions.reason(testClass, name).ifPresentOrElse(
+            int instance = instances.merge(testClass + "#" + name, 1, Integer::sum) - 1;
+            exclusions.reason(testClass, name + "[" + instance + "]").ifPresentOrElse(
                 reason -> write(new Outcome(testClass, name, storage, "skipped", 0, Outcome.EXCLUDED + reason)),
                 () -> kept.add(method));
         }

@@ -123,7 +123,8 @@ public final class SuiteTable {
         List<Long> counts = Stream.of(
             Stream.of((long) methods.size(), count(methods, STOCK, Verdict.PASSED), count(methods, NEREUS, Verdict.PASSED),
                 count(methods, NEREUS, Verdict.FAILED)),
-            kinds.stream().map(kind -> methods.stream().filter(method -> kind.equals(excludedWhy.get(method))).count()),
+            kinds.stream().map(kind -> methods.stream().filter(method -> kind.equals(excludedWhy.get(method))
+                && verdicts.get(NEREUS).getOrDefault(method, Verdict.EXCLUDED) == Verdict.EXCLUDED).count()),
             Stream.of(count(methods, NEREUS, Verdict.SKIPPED))).flatMap(counted -> counted).toList();
         out.append("| ").append(area).append(" | ");
         counts.forEach(count -> out.append(count).append(" | "));

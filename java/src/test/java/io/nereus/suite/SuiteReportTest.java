@@ -65,6 +65,13 @@ public class SuiteReportTest {
     }
 
     @Test
+    public void oneInvocationIsExcludedByItsNumber() throws IOException {
+        Run seen = run(1, READS, "a[0] failed", "a[1] failed", "a[11] failed")
+            .excusing(exclusions(READS + "#a[1] casts to stock's classes"));
+        assertEquals(seen.outcomes().stream().map(Outcome::result).toList(), List.of("failed", "skipped", "failed"));
+    }
+
+    @Test
     public void aMethodThatIsNoLongerExcludedCountsAsFailedUntilItRuns() throws IOException {
         Run left = new Run("4.0.7", 1, "", "abc", "2026-01-02T03:04:05Z",
             List.of(new Outcome(READS, "a", "stock", "skipped", 0, "excluded: fails on stock")));
