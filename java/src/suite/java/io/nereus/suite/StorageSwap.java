@@ -14,12 +14,14 @@ import org.testng.ITestNGListener;
  * test sets afterwards wins, as it does over stock's default. Works by advice on the constructor because no system
  * property reaches a {@code ServiceConfiguration} and many test bases build one without any hook. The compaction service is
  * set here too: Pulsar's test bases decide whether to use a mocked one before our storage is initialized and could replace it.
+ * Where a test base mocks the ledgers too (its brokers never start and no storage is initialized), its mock stays.
  *
  * <p>The {@code nereus*} settings come from system properties of the same names. The data directory's has {@code {clusterId}} in
  * it, so that brokers over one metadata store share a directory and clusters in one JVM do not.
  */
 public final class StorageSwap implements ITestNGListener {
     private static final String CONFIGURATION = "org.apache.pulsar.broker.ServiceConfiguration";
+    private static final String MOCKED = "org.apache.pulsar.broker.testcontext.PulsarTestContext$NonStartableCustomBuilder";
 
     static {
         Instrumentation instrumentation = ByteBuddyAgent.install();
@@ -30,6 +32,9 @@ public final class StorageSwap implements ITestNGListener {
             .type(ElementMatchers.named(CONFIGURATION))
             .transform((builder, type, loader, module, domain) ->
                 builder.visit(Advice.to(AfterConstructor.class).on(ElementMatchers.isConstructor())))
+            .type(ElementMatchers.named(MOCKED))
+            .transform((builder, type, loader, module, domain) ->
+                builder.visit(Advice.to(BeforeMocking.class).on(ElementMatchers.named("initializePulsarServices"))))
             .installOn(instrumentation);
     }
 
@@ -47,12 +52,31 @@ public final class StorageSwap implements ITestNGListener {
         }
     }
 
+    /** Inlined at the beginning of the set-up of mocks; the broker's configuration is a field of the builder given to it. */
+    static final class BeforeMocking {
+        private BeforeMocking() {
+        }
+
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(1) Object builder) throws ReflectiveOperationException {
+            Class<?> type = builder.getClass();
+            while (!type.getSimpleName().equals("Builder")) {
+                type = type.getSuperclass();
+            }
+            java.lang.reflect.Field field = type.getDeclaredField("config");
+            field.setAccessible(true);
+            Object configuration = field.get(builder);
+            configuration.getClass().getMethod("setCompactionServiceFactoryClassName", String.class)
+                .invoke(configuration, "org.apache.pulsar.compaction.PulsarCompactionServiceFactory");
+        }
+    }
+
     /** A swap that failed would silently test stock against itself, so it ends the JVM. */
     private static final class FailLoudly extends AgentBuilder.Listener.Adapter {
         @Override
         public void onError(String type, ClassLoader loader, net.bytebuddy.utility.JavaModule module, boolean loaded,
                 Throwable cause) {
-            if (CONFIGURATION.equals(type)) {
+            if (CONFIGURATION.equals(type) || MOCKED.equals(type)) {
                 cause.printStackTrace();
                 Runtime.getRuntime().halt(3);
             }
