@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -306,6 +307,29 @@ public class ClientFeaturesTest {
             broker.admin().topics().unload(output);
         }
         assertEquals(Topics.readAll(broker.client(), output, MessageId.earliest), Topics.expected("m", 0, 140));
+    }
+
+    @Test
+    public void patternConsumerFollowsTheTopicsOfANamespaceAsTheyComeAndGo() throws Exception {
+        broker.admin().namespaces().createNamespace("public/patterns");
+        String topics = "persistent://public/patterns/";
+        Topics.send(broker.client(), topics + "other", "unseen", 1);
+        broker.admin().topics().createNonPartitionedTopic(topics + "in-first");
+        try (Consumer<String> consumer = broker.client().newConsumer(Schema.STRING).topicsPattern(topics + "in-.*").subscriptionName("s")
+                .patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS).subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+            Topics.send(broker.client(), topics + "in-first", "a", 2);
+            Topics.send(broker.client(), topics + "in-second", "b", 2);                   // made by its producer
+            List<Message<String>> received = Topics.receive(consumer, 4);
+            assertEquals(new HashSet<>(Topics.values(received)), Set.of("a0", "a1", "b0", "b1"));
+            consumer.acknowledge(received.stream().map(Message::getMessageId).toList());
+            broker.admin().topics().delete(topics + "in-first", true);
+            await("the deleted topic is gone").atMost(SOON)
+                    .until(() -> !broker.admin().topics().getList("public/patterns").contains(topics + "in-first"));
+            Topics.send(broker.client(), topics + "in-first", "c", 1);                    // another topic of that name
+            assertEquals(Topics.values(Topics.receive(consumer, 1)), List.of("c0"));
+        }
+        assertEquals(new HashSet<>(broker.admin().topics().getList("public/patterns")),
+                Set.of(topics + "other", topics + "in-first", topics + "in-second"));
     }
 
     private long backlog(String topic, String subscription) throws Exception {
