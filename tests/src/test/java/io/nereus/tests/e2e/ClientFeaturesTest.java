@@ -316,7 +316,8 @@ public class ClientFeaturesTest {
         Topics.send(broker.client(), topics + "other", "unseen", 1);
         broker.admin().topics().createNonPartitionedTopic(topics + "in-first");
         try (Consumer<String> consumer = broker.client().newConsumer(Schema.STRING).topicsPattern(topics + "in-.*").subscriptionName("s")
-                .patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS).subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+                .patternAutoDiscoveryPeriod(1, TimeUnit.SECONDS).subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .subscribe()) {
             Topics.send(broker.client(), topics + "in-first", "a", 2);
             Topics.send(broker.client(), topics + "in-second", "b", 2);                   // made by its producer
             List<Message<String>> received = Topics.receive(consumer, 4);
