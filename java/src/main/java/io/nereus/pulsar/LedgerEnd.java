@@ -2,6 +2,7 @@ package io.nereus.pulsar;
 
 import io.nereus.pulsar.bridge.NativeStream;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerAlreadyClosedException;
 import org.apache.bookkeeper.mledger.ManagedLedgerException.ManagedLedgerFencedException;
@@ -33,6 +34,7 @@ final class LedgerEnd {
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
     /** Outcome of the termination that began last, shared by all who ask; null before. Guarded by this. */
     private CompletableFuture<Position> terminating;
+    private volatile boolean migrating;
 
     LedgerEnd(NereusManagedLedger ledger, NereusManagedLedgerFactory factory, LedgerLifecycle lifecycle,
               Adds pendingAdds, LedgerCursors cursors, WaitingCursors waitingCursors,
@@ -48,8 +50,31 @@ final class LedgerEnd {
         this.properties = properties;
     }
 
-    /** Refuses every later append, for good; answers the last entry. */
+    /** Refuses every later append, from now on and for good; answers the last entry. */
     CompletableFuture<Position> terminate() {
+        return end(() -> CompletableFuture.completedFuture(null));
+    }
+
+    /**
+     * Terminates the ledger and marks it as moved to another cluster. The mark is durable first, so that producers are
+     * sent there and not told that the topic has ended.
+     */
+    CompletableFuture<Position> migrate() {
+        if (ledger.source() != null) {
+            return terminate();
+        }
+        migrating = true;
+        return end(() -> properties.update(map -> map.put(MIGRATED, Boolean.TRUE.toString())))
+            .whenComplete((last, failure) -> migrating = false);
+    }
+
+    boolean isMigrated() {
+        return lifecycle.state() == LedgerState.TERMINATING ? migrating
+            : ledger.isTerminated() && properties.current().containsKey(MIGRATED);
+    }
+
+    /** Refuses appends, carries out {@code first}, and terminates; appends are accepted again if either fails. */
+    private CompletableFuture<Position> end(Supplier<CompletableFuture<?>> first) {
         ManagedLedgerException refusal = lifecycle.useRefusal();
         if (refusal != null) {
             return CompletableFuture.failedFuture(refusal);
@@ -59,16 +84,25 @@ final class LedgerEnd {
                 + " is a shadow and ends with its source " + ledger.source().name() + ", never by itself"));
         }
         if (ledger.isTerminated()) {
-            return CompletableFuture.completedFuture(ledger.getLastConfirmedEntry());
+            return first.get().thenApply(ignored -> ledger.getLastConfirmedEntry());
         }
         CompletableFuture<Position> outcome = new CompletableFuture<>();
+        CompletableFuture<Position> other = null;
+        boolean began;
         synchronized (this) {
-            if (!lifecycle.beginTerminate()) {
-                return terminating != null ? terminating : terminate(); // closed in between: then it is refused
+            began = lifecycle.beginTerminate();
+            if (began) {
+                terminating = outcome;
+            } else {
+                other = terminating;
             }
-            terminating = outcome;
         }
-        stream.terminate().whenComplete((end, failure) -> {
+        if (!began) {
+            CompletableFuture<Position> theirs = other;
+            return theirs == null ? end(first) // closed in between: then it is refused
+                : first.get().thenCompose(ignored -> theirs);
+        }
+        first.get().thenCompose(ignored -> stream.terminate()).whenComplete((end, failure) -> {
             lifecycle.endTerminate(failure == null);
             if (failure != null) {
                 outcome.completeExceptionally(ledger.failed(failure));
@@ -80,17 +114,6 @@ final class LedgerEnd {
             outcome.complete(last);
         });
         return outcome;
-    }
-
-    /** Marks the ledger as moved to another cluster and terminates it; the mark is durable first. */
-    CompletableFuture<Position> migrate() {
-        return ledger.source() != null ? terminate()
-            : properties.update(map -> map.put(MIGRATED, Boolean.TRUE.toString()))
-                .thenCompose(ignored -> terminate());
-    }
-
-    boolean isMigrated() {
-        return ledger.isTerminated() && properties.current().containsKey(MIGRATED);
     }
 
     /** Closes the ledger; fails, after closing, if it was fenced or deleted before. */

@@ -112,6 +112,21 @@ public class TerminateContractTest extends ContractTest {
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void appendsAreRefusedFromTheCallOfATerminationOrMigrationOn(Storage storage) throws Exception {
+        for (boolean migrate : List.of(false, true)) {
+            ManagedLedger ledger = ledger(storage);
+            Position last = add(ledger, "a");
+            CompletableFuture<Position> end = migrate ? ledger.asyncMigrate() : terminate(ledger);
+            assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerTerminatedException.class);
+            if (storage == Storage.NEREUS) { // stock tells it when the end is durable
+                assertThat(ledger.isMigrated()).isEqualTo(migrate);
+            }
+            assertThat(await(end)).isEqualTo(last);
+            assertThat(ledger.isMigrated()).isEqualTo(migrate);
+        }
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void aTerminatedLedgerCanBeTruncatedAndDeleted(Storage storage) throws Exception {
         World world = world(storage);
         String name = world.freshName();
