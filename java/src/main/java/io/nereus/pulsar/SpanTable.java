@@ -41,14 +41,14 @@ final class SpanTable {
             return end - firstLive;
         }
 
-        /** Bytes of the live entries in {@code [from, to)}, by the span's average. */
+        /** Bytes of the live entries in {@code [from, to)}: all but those of the others, at the average rounded down. */
         private long bytesWithin(long from, long to) {
             long start = Math.max(from, firstLive);
             long wanted = Math.min(to, end) - start;
             if (wanted <= 0) {
                 return 0;
             }
-            return wanted == entries() ? bytes : (long) ((double) bytes / entries() * wanted);
+            return bytes - bytes / entries() * (entries() - wanted);
         }
     }
 

@@ -78,6 +78,18 @@ public class SpanTableTest {
     }
 
     @Test
+    public void whatIsCutOffASpanCountsTheWholeBytesOfItsAverage() {
+        SpanTable spans = new SpanTable(projection, List.of(), 0, 0);
+        for (int offset = 0; offset < 5; offset++) {
+            spans.committed(offset, offset < 3 ? 43 : 45, 1);
+        }
+        assertEquals(spans.bytesBetween(3, 5), 219 - 3 * 43);
+        assertEquals(spans.bytesBetween(1, 3), 219 - 3 * 43);
+        spans.trimmed(3);
+        assertEquals(spans.totalBytes(), 90);
+    }
+
+    @Test
     public void aReopenedLedgerCountsFromItsTrimOffset() {
         SpanTable spans = new SpanTable(projection,
             List.of(new SpanInfo(8, 3, 33, 1_010, 1_015), new SpanInfo(16, 4, 40, 1_016, 1_019)), 13, 20);

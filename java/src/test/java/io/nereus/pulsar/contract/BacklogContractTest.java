@@ -75,6 +75,18 @@ public class BacklogContractTest extends ContractTest {
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
+    public void consumedEntriesOfDifferentSizesCountTheWholeBytesOfTheAverage(Storage storage) throws Exception {
+        ManagedLedger ledger = ledger(storage);
+        ManagedCursor cursor = earliest(ledger, "c");
+        List<Position> positions = new ArrayList<>();
+        for (int size : new int[] {43, 43, 43, 45, 45}) {
+            positions.add(ledger.addEntry(new byte[size]));
+        }
+        cursor.markDelete(positions.get(2));
+        assertThat(cursor.getEstimatedSizeSinceMarkDeletePosition()).isEqualTo(219 - 3 * 43);
+    }
+
+    @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theSizeOfTheBacklogFallsWithTheMarkDeleteTowardsNothing(Storage storage) throws Exception {
         ManagedLedger ledger = ledger(storage);
         ManagedCursor cursor = earliest(ledger, "c");
