@@ -39,7 +39,7 @@ record Outcome(String testClass, String method, String storage, String result, d
 
     /** The method's name without the {@code [n]} of an invocation. */
     static String plainName(String method) {
-        return method.replaceFirst("\\[\\d+]$", "");
+        return method.replaceFirst("(\\[\\d+]|\\{.*})$", "");
     }
 
     Outcome skippedBecause(String reason) {

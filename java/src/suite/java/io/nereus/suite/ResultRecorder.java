@@ -10,8 +10,10 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.testng.IConfigurationListener;
 import org.testng.IMethodInstance;
 import org.testng.IMethodInterceptor;
@@ -42,19 +44,37 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
     @Override
     public List<IMethodInstance> intercept(List<IMethodInstance> methods, ITestContext context) {
         List<IMethodInstance> kept = new ArrayList<>();
-        Map<String, Integer> instances = new HashMap<>();
         for (IMethodInstance method : methods) {
             String testClass = method.getMethod().getRealClass().getName();
             String name = method.getMethod().getMethodName();
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            int instance = instances.merge(testClass + "#" + name, 1, Integer::sum) - 1;
-            exclusions.reason(testClass, name + "[" + instance + "]").ifPresentOrElse(
-                reason -> write(new Outcome(testClass, name, storage, "skipped", 0, Outcome.EXCLUDED + reason)),
-                () -> kept.add(method));
+            if (excluded(testClass, name).isEmpty()
+                    && values(method.getInstance()).noneMatch(value -> excluded(testClass, name + "{" + value + "}").isPresent())) {
+                kept.add(method);
+            }
         }
         return kept;
+    }
+
+    /** Why a method is excluded; recorded if it is. */
+    private Optional<String> excluded(String testClass, String method) {
+        Optional<String> reason = exclusions.reason(testClass, method);
+        reason.ifPresent(why -> write(new Outcome(testClass, method, storage, "skipped", 0, Outcome.EXCLUDED + why)));
+        return reason;
+    }
+
+    /** What the enum fields of a test instance hold: what its factory made it for. */
+    private static Stream<String> values(Object instance) {
+        return Arrays.stream(instance.getClass().getDeclaredFields()).filter(field -> field.getType().isEnum()).map(field -> {
+            try {
+                field.setAccessible(true);
+                return String.valueOf(field.get(instance));
+            } catch (IllegalAccessException e) {
+                throw new IllegalStateException(e);
+            }
+        });
     }
 
     @Override
