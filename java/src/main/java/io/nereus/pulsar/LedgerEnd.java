@@ -34,6 +34,7 @@ final class LedgerEnd {
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
     /** Outcome of the termination that began last, shared by all who ask; null before. Guarded by this. */
     private CompletableFuture<Position> terminating;
+    /** The termination under way is that of a migration, whose mark may not be durable yet. */
     private volatile boolean migrating;
 
     LedgerEnd(NereusManagedLedger ledger, NereusManagedLedgerFactory factory, LedgerLifecycle lifecycle,
@@ -87,20 +88,18 @@ final class LedgerEnd {
             return first.get().thenApply(ignored -> ledger.getLastConfirmedEntry());
         }
         CompletableFuture<Position> outcome = new CompletableFuture<>();
-        CompletableFuture<Position> other = null;
-        boolean began;
+        CompletableFuture<Position> shared;
         synchronized (this) {
-            began = lifecycle.beginTerminate();
-            if (began) {
+            if (lifecycle.beginTerminate()) {
                 terminating = outcome;
-            } else {
-                other = terminating;
             }
+            shared = terminating;
         }
-        if (!began) {
-            CompletableFuture<Position> theirs = other;
-            return theirs == null ? end(first) // closed in between: then it is refused
-                : first.get().thenCompose(ignored -> theirs);
+        if (shared == null) {
+            return end(first); // closed in between: then it is refused
+        }
+        if (shared != outcome) {
+            return first.get().thenCompose(ignored -> shared);
         }
         first.get().thenCompose(ignored -> stream.terminate()).whenComplete((end, failure) -> {
             lifecycle.endTerminate(failure == null);

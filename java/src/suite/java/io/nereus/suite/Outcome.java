@@ -37,7 +37,7 @@ record Outcome(String testClass, String method, String storage, String result, d
         return new Outcome(fields[0], fields[1], fields[2], fields[3], Double.parseDouble(fields[4]), fields[5]);
     }
 
-    /** The method's name without the {@code [n]} of an invocation. */
+    /** The method's name without the {@code [n]} of an invocation or the {@code {value}} of an instance. */
     static String plainName(String method) {
         return method.replaceFirst("(\\[\\d+]|\\{.*})$", "");
     }

@@ -10,7 +10,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -50,19 +49,12 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            if (excluded(testClass, name).isEmpty()
-                    && values(method.getInstance()).noneMatch(value -> excluded(testClass, name + "{" + value + "}").isPresent())) {
-                kept.add(method);
-            }
+            Stream.concat(Stream.of(name), values(method.getInstance()).map(value -> name + "{" + value + "}"))
+                .flatMap(listed -> exclusions.reason(testClass, listed).stream()
+                    .map(reason -> new Outcome(testClass, listed, storage, "skipped", 0, Outcome.EXCLUDED + reason)))
+                .findFirst().ifPresentOrElse(this::write, () -> kept.add(method));
         }
         return kept;
-    }
-
-    /** Why a method is excluded; recorded if it is. */
-    private Optional<String> excluded(String testClass, String method) {
-        Optional<String> reason = exclusions.reason(testClass, method);
-        reason.ifPresent(why -> write(new Outcome(testClass, method, storage, "skipped", 0, Outcome.EXCLUDED + why)));
-        return reason;
     }
 
     /** What the enum fields of a test instance hold: what its factory made it for. */
