@@ -278,9 +278,7 @@ public class AckPersistContractTest extends ContractTest {
         ManagedCursor cursor = earliest(ledger, "c");
         List<Position> positions = addMany(ledger, 100);
         world.store().reset();
-        for (int i = 0; i < 50; i++) {
-            world.store().failNext(FaultyStore.puts("/"), new MetadataStoreException("the store does not answer"));
-        }
+        world.store().failEvery(FaultyStore.puts("/"), new MetadataStoreException("the store does not answer"));
         List<CompletableFuture<Void>> answers = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
             answers.add(markDelete(cursor, positions.get(i), Map.of()));

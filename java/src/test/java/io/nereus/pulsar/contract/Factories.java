@@ -1,5 +1,6 @@
 package io.nereus.pulsar.contract;
 
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteLedgerCallback;
@@ -127,6 +128,18 @@ final class Factories {
             }
         }, answer.context);
         return answer.future;
+    }
+
+    /** Closes the ledgers of a factory and then the factory: stock's own shutdown answers before its ledgers are closed. */
+    static void shutdown(ManagedLedgerFactory factory) throws Exception {
+        for (ManagedLedger ledger : List.copyOf(factory.getManagedLedgers().values())) {
+            try {
+                ledger.close();
+            } catch (ManagedLedgerException e) {
+                // fenced, or closed by the test: a shutdown does not report it either
+            }
+        }
+        factory.shutdown();
     }
 
     static CompletableFuture<Void> delete(ManagedLedgerFactory factory, String name) {

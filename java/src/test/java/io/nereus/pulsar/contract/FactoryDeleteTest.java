@@ -220,9 +220,7 @@ public class FactoryDeleteTest extends ContractTest {
         String name = world.freshName();
         ManagedLedger ledger = world.open(name);
         add(ledger, "a");
-        for (int i = 0; i < 20; i++) { // more often than anybody tries again
-            world.store().failNext(call -> true, new MetadataStoreException("the store is away"));
-        }
+        world.store().failEvery(call -> true, new MetadataStoreException("the store is away"));
         assertThat(failure(ledger::delete)).hasStackTraceContaining("the store is away");
         world.store().reset();
         assertThat(failure(() -> add(ledger, "late"))).isInstanceOf(ManagedLedgerFencedException.class);

@@ -16,8 +16,8 @@ import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
 /**
  * A metadata store that fails, delays or loses the answer of the calls a test names.
  *
- * <p>Each armed fault hits the first matching call and is spent; faults armed earlier are asked first. What goes through
- * {@link #direct()} meets no fault and is not recorded. Thread-safe. A proxy, so that it serves every version of the
+ * <p>An armed fault hits the first matching call and is spent, but for {@link #failEvery}; faults armed earlier are asked
+ * first. What goes through {@link #direct()} meets no fault and is not recorded. Thread-safe. A proxy, so that it serves every version of the
  * interface.
  */
 public final class FaultyStore {
@@ -37,7 +37,7 @@ public final class FaultyStore {
     private enum Side { BEFORE, AFTER, DELAY }
 
     private record Fault(Predicate<Call> which, Side side, MetadataStoreException exception,
-                         CompletableFuture<Void> until) {
+                         CompletableFuture<Void> until, boolean once) {
     }
 
     private final MetadataStoreExtended direct;
@@ -55,17 +55,22 @@ public final class FaultyStore {
 
     /** The next matching call fails with {@code exception} and has no effect. */
     public void failNext(Predicate<Call> which, MetadataStoreException exception) {
-        arm(new Fault(which, Side.BEFORE, exception, null));
+        arm(new Fault(which, Side.BEFORE, exception, null, true));
+    }
+
+    /** Every matching call fails with {@code exception} and has no effect, until {@link #reset()}. */
+    public void failEvery(Predicate<Call> which, MetadataStoreException exception) {
+        arm(new Fault(which, Side.BEFORE, exception, null, false));
     }
 
     /** The next matching call takes effect and is answered with {@code exception}. */
     public void loseAnswerOfNext(Predicate<Call> which, MetadataStoreException exception) {
-        arm(new Fault(which, Side.AFTER, exception, null));
+        arm(new Fault(which, Side.AFTER, exception, null, true));
     }
 
     /** The next matching call is carried out once {@code until} completes, and fails if that fails. */
     public void delayNext(Predicate<Call> which, CompletableFuture<Void> until) {
-        arm(new Fault(which, Side.DELAY, null, until));
+        arm(new Fault(which, Side.DELAY, null, until, true));
     }
 
     /** Forgets faults that were not met and the calls recorded so far. */
@@ -76,7 +81,7 @@ public final class FaultyStore {
         calls.clear();
     }
 
-    /** Whether every armed fault was met. */
+    /** Whether every armed fault was met and spent. */
     public boolean faultsMet() {
         synchronized (armed) {
             return armed.isEmpty();
@@ -119,7 +124,9 @@ public final class FaultyStore {
             for (Iterator<Fault> each = armed.iterator(); each.hasNext();) {
                 Fault fault = each.next();
                 if (fault.which().test(call)) {
-                    each.remove();
+                    if (fault.once()) {
+                        each.remove();
+                    }
                     return fault;
                 }
             }

@@ -146,7 +146,7 @@ public class MetadataFaultsTest extends ContractTest {
             cursor.delete(positions.get(i));
         }
         world.restart();
-        world.store().failNext(call -> storage == Storage.NEREUS || call.path().endsWith("/c"),
+        world.store().failEvery(call -> storage == Storage.NEREUS || call.path().endsWith("/c"),
             new MetadataStoreException("the store is away"));
         assertThat(failure(() -> world.open(name))).hasStackTraceContaining("the store is away");
         world.store().reset();
@@ -237,9 +237,7 @@ public class MetadataFaultsTest extends ContractTest {
         ManagedCursor cursor = ledger.openCursor("c");
         Position first = add(ledger, "a");
         cursor.markDelete(first);
-        for (int i = 0; i < 1000; i++) {
-            world.store().failNext(call -> true, new MetadataStoreException("the store is away"));
-        }
+        world.store().failEvery(call -> true, new MetadataStoreException("the store is away"));
         Position second = add(ledger, "b");
         assertThat(Ledgers.texts(cursor.readEntries(10))).containsExactly("b");
         cursor.markDelete(second);

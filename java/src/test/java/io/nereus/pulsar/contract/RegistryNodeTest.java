@@ -119,7 +119,7 @@ public class RegistryNodeTest extends ContractTest {
         World world = freshWorld(storage);
         String name = world.freshName();
         add(world.open(name), "a");
-        world.factory().shutdown();
+        Factories.shutdown(world.factory());
         byte[] before = node(world, name);
         try (World other = World.over(storage == Storage.STOCK ? Storage.NEREUS : Storage.STOCK, world)) {
             ManagedLedgerException refusal = failure(() -> other.open(name));
@@ -195,7 +195,7 @@ public class RegistryNodeTest extends ContractTest {
         world.factory().getManagedLedgers().get(name).close();
         MetadataStoreException away = new MetadataStoreException("the store is away");
         for (int call = 0; call < 4; call++) {
-            world.store().failNext(any -> true, away);
+            world.store().failEvery(any -> true, away);
             int which = call;
             assertThat(failed(() -> {
                 switch (which) {

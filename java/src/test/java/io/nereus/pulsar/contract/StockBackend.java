@@ -40,7 +40,7 @@ final class StockBackend implements Backend {
             public void stop() throws Exception {
                 running.remove(this);
                 try {
-                    factory.shutdown();
+                    Factories.shutdown(factory);
                 } catch (ManagedLedgerException.ManagedLedgerFactoryClosedException e) {
                     // the test closed it
                 }
@@ -61,7 +61,7 @@ final class StockBackend implements Backend {
     public void close() throws Exception {
         for (Broker broker : killed) {
             try {
-                broker.stop();
+                broker.factory().shutdown();
             } catch (ManagedLedgerException e) {
                 // a killed broker reaches no metadata store: its ledgers cannot close cleanly
             }

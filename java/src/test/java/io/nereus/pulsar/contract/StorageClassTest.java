@@ -85,6 +85,14 @@ public class StorageClassTest {
         return storage;
     }
 
+    /** Closes a storage class; stock's answers before its ledgers are closed. */
+    private static void close(ManagedLedgerStorage loaded, Storage storage, ManagedLedger ledger) throws Exception {
+        if (storage == Storage.STOCK) {
+            ledger.close();
+        }
+        loaded.close();
+    }
+
     private static String className(Storage storage) {
         return storage == Storage.STOCK ? "bookkeeper" : "nereus";
     }
@@ -151,7 +159,7 @@ public class StorageClassTest {
         config.setEnsembleSize(1).setWriteQuorumSize(1).setAckQuorumSize(1);
         ManagedLedger ledger = factory.open("public/default/persistent/t", config);
         add(ledger, "a");
-        loaded.close();
+        close(loaded, storage, ledger);
         open.clear();
         assertThat(factory.getManagedLedgers()).isEmpty();
         assertThatThrownBy(() -> add(ledger, "late")).hasStackTraceContaining("losed");
@@ -182,7 +190,7 @@ public class StorageClassTest {
         ManagedLedger ledger =
             first.getDefaultStorageClass().getManagedLedgerFactory().open("public/default/persistent/t", config);
         var written = add(ledger, "a");
-        first.close();
+        close(first, storage, ledger);
         open.clear();
         ManagedLedgerFactory again = load(conf(storage)).getDefaultStorageClass().getManagedLedgerFactory();
         assertThat(again.open("public/default/persistent/t", config).getLastConfirmedEntry()).isEqualTo(written);
