@@ -27,7 +27,7 @@ public final class StorageSwap implements ITestNGListener {
         Instrumentation instrumentation = ByteBuddyAgent.install();
         new AgentBuilder.Default()
             .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
-            .with(new FailLoudly())
+            .with(new FailLoudly(CONFIGURATION, MOCKED))
             .disableClassFormatChanges()
             .type(ElementMatchers.named(CONFIGURATION))
             .transform((builder, type, loader, module, domain) ->
@@ -68,18 +68,6 @@ public final class StorageSwap implements ITestNGListener {
             Object configuration = field.get(builder);
             configuration.getClass().getMethod("setCompactionServiceFactoryClassName", String.class)
                 .invoke(configuration, "org.apache.pulsar.compaction.PulsarCompactionServiceFactory");
-        }
-    }
-
-    /** A swap that failed would silently test stock against itself, so it ends the JVM. */
-    private static final class FailLoudly extends AgentBuilder.Listener.Adapter {
-        @Override
-        public void onError(String type, ClassLoader loader, net.bytebuddy.utility.JavaModule module, boolean loaded,
-                Throwable cause) {
-            if (CONFIGURATION.equals(type) || MOCKED.equals(type)) {
-                cause.printStackTrace();
-                Runtime.getRuntime().halt(3);
-            }
         }
     }
 }

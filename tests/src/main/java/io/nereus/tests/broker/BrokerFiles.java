@@ -27,7 +27,7 @@ public record BrokerFiles(Path home, String cluster, Path metadata, Ports ports)
             <Configuration status="WARN" shutdownHook="disable">
               <Appenders>
                 <Console name="Console">
-                  <PatternLayout pattern="%d{ISO8601_OFFSET_DATE_TIME_HHMM} [%t] %-5level %logger{36} - %msg%n%throwable"/>
+                  <PatternLayout pattern="%d{ISO8601_OFFSET_DATE_TIME_HHMM} [%t] %-5level %logger{36} - %msg %X%n%throwable"/>
                 </Console>
               </Appenders>
               <Loggers>
