@@ -14,6 +14,7 @@ import io.netty.buffer.PooledByteBufAllocator;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
@@ -142,8 +143,18 @@ public class AppendFailureContractTest extends ContractTest {
         String name = world.freshName();
         ManagedLedger ledger = world.open(name, world.config().setMaxEntriesPerLedger(3));
         RecordedAdds adds = new RecordedAdds();
-        world.store().failNext(FaultyStore.puts(World.registryNode(name)), new MetadataStoreException("of the test"));
-        start(ledger, adds, 10);
+        MetadataStoreException fault = new MetadataStoreException("of the test");
+        if (storage == Storage.STOCK) { // an append that comes behind the failure begins a new ledger and is stored
+            CompletableFuture<Void> until = new CompletableFuture<>();
+            world.store().delayNext(FaultyStore.puts(World.registryNode(name)), until);
+            start(ledger, adds, 10);
+            adds.await(3);
+            await("the others to wait for the rollover", () -> ledger.getPendingAddEntriesCount() == 7);
+            until.completeExceptionally(fault);
+        } else {
+            world.store().failNext(FaultyStore.puts(World.registryNode(name)), fault);
+            start(ledger, adds, 10);
+        }
         List<String> prefix = storedPrefix(adds.await(10), ManagedLedgerException.class);
         if (storage == Storage.STOCK) {
             assertThat(prefix).as("the rollover fails, and what waits for it").hasSize(3);

@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.AddEntryCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.ReadEntryCallback;
 import org.apache.bookkeeper.mledger.Entry;
@@ -29,6 +30,9 @@ public class BlockingAnswersContractTest extends ContractTest {
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
     public void theCallbackOfASingleReadMayBlockOnItsLedger_case_075(Storage storage) throws Exception {
         World world = world(storage);
+        if (storage == Storage.STOCK) { // answers in the caller's thread only what its cache, which forgets after 1 s, has
+            world.factory().updateCacheEvictionTimeThreshold(TimeUnit.HOURS.toNanos(1));
+        }
         ManagedLedger ledger = world.open(world.freshName());
         ManagedCursor cursor = ledger.openCursor("c");
         List<Position> added = addMany(ledger, 6);

@@ -59,7 +59,7 @@ public class CallbackThreadsContractTest extends ContractTest {
             return null;
         });
         try {
-            asked.get(5, TimeUnit.SECONDS);
+            asked.get(15, TimeUnit.SECONDS); // less than the patience with the callback
         } catch (Exception e) {
             throw new AssertionError("another thread is blocked while this callback runs", e);
         }

@@ -82,6 +82,15 @@ final class Reads {
         return answer;
     }
 
+    /**
+     * The texts that a wait ends with once its entry is there. Stock notifies cursors late: with the notification of the
+     * append before it may wake this wait for nothing, and whoever waits asks again.
+     */
+    static List<String> served(Storage storage, ManagedCursor cursor, Answer<List<Entry>> wait) throws Exception {
+        List<String> texts = Ledgers.texts(wait.get());
+        return storage == Storage.STOCK && texts.isEmpty() ? Ledgers.texts(readOrWait(cursor, 10).get()) : texts;
+    }
+
     static Answer<List<Entry>> replay(ManagedCursor cursor, Set<? extends Position> positions) {
         Answer<List<Entry>> answer = new Answer<>();
         cursor.asyncReplayEntries(positions, Answer.entries(answer), null);

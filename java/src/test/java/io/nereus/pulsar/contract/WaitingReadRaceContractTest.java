@@ -66,7 +66,7 @@ public class WaitingReadRaceContractTest extends ContractTest {
         for (int i = 0; i < ROUNDS; i++) {
             String text = "e" + i;
             race(() -> waits.add(Reads.readOrWait(cursor, 10)), () -> Ledgers.add(ledger, text));
-            assertThat(Ledgers.texts(waits.get(i).get())).containsExactly(text);
+            assertThat(Reads.served(storage, cursor, waits.get(i))).containsExactly(text);
         }
         assertThat(waits).allMatch(wait -> wait.calls() == 1);
         assertThat(cursor.cancelPendingReadRequest()).isFalse();
@@ -95,7 +95,7 @@ public class WaitingReadRaceContractTest extends ContractTest {
                 assertThat(next).containsExactly(text);
                 assertThat(wait.calls()).as("a cancelled wait").isZero();
             } else {
-                assertThat(Ledgers.texts(wait.get())).containsExactly(text);
+                assertThat(Reads.served(storage, cursor, wait)).containsExactly(text);
                 assertThat(wait.calls()).isEqualTo(1);
             }
         }
