@@ -226,7 +226,7 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
     }
 
     @Override
-    public boolean flush(Runnable ended) {
+    public long flush(Runnable ended) {
         synchronized (this) {
             announced = false; // a change from here on is announced for the next pass
         }
@@ -242,13 +242,13 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
         return progress.isDirty() || properties.isDirty();
     }
 
-    /** Starts the next write if none is under way and there is something to write; answers whether it did. */
-    private boolean write(Runnable ended) {
+    /** Starts the next write if none is under way and there is something to write; answers its size or {@link #NOTHING}. */
+    private long write(Runnable ended) {
         Write write = null;
         List<Completion> kept = List.of();
         synchronized (this) {
             if (underWay != null || stopped != null) {
-                return false;
+                return NOTHING;
             }
             if (replacement != null) {
                 write = Write.of(replacement, properties, ended);
@@ -270,14 +270,15 @@ public final class DurableKeeper implements CursorKeeper, FlushPasses.Dirty {
             List<Completion> done = kept;
             ledger.executor().execute(() -> done.forEach(DurableKeeper::succeed));
         }
-        if (write != null) {
-            send(write);
+        if (write == null) {
+            return NOTHING;
         }
-        return write != null;
+        CursorUpdate update = write.toUpdate(name);
+        send(write, update);
+        return bytes(update.pages());
     }
 
-    private void send(Write write) {
-        CursorUpdate update = write.toUpdate(name);
+    private void send(Write write, CursorUpdate update) {
         CompletableFuture<Void> stored;
         try {
             stored = store.apply(update);

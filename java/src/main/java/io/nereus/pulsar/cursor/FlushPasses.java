@@ -20,8 +20,9 @@ import org.slf4j.LoggerFactory;
  * so that they share a group of the journal. Promises: when nothing is under way and nothing was left over, a change is
  * handed over at once, on the thread that made it (a caller alone on its cursor does not come here at all, see
  * {@link DurableKeeper}). What comes while a pass is under way goes with the next one. That one starts, counted from the start of the pass before,
- * after at most the configured interval, and earlier if passes are cheap: they take about a fifth of the time. Only
- * when a pass takes longer than the interval itself does the next one wait longer, and never longer than Pulsar's own
+ * after at most the configured interval, and earlier if passes are cheap: they take about a fifth of the time, and write
+ * about {@value #BYTES_PER_SECOND} bytes a second. The next one waits longer than the interval when a pass takes longer
+ * than that, or, up to {@value #LONGEST_FOR_BYTES_MILLIS} ms, when it has more to write; never longer than Pulsar's own
  * mark-delete rate permits. A pass that does not end holds up nobody but its own cursors. There is one timer while
  * something is dirty and none otherwise.
  *
@@ -32,6 +33,12 @@ public final class FlushPasses {
     private static final Logger log = LoggerFactory.getLogger(FlushPasses.class);
     /** A pass may take its own duration out of this many. */
     private static final long SHARE = 5;
+    /**
+     * What passes may write while an interval is stretched for it. Acks in random order over hundreds of thousands of entries
+     * change every page of the subscription, so that each pass writes all of them, however few acks it carries.
+     */
+    private static final long BYTES_PER_SECOND = 128 << 10;
+    private static final long LONGEST_FOR_BYTES_MILLIS = 250;
     /** After this time a pass is no longer waited for. */
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
@@ -116,7 +123,7 @@ public final class FlushPasses {
             running = null;
             disarm();
             long cost = clock.getAsLong() - pass.startNanos;
-            long pause = pauseAfter(cost);
+            long pause = pauseAfter(cost, pass.bytes);
             if (dirty.isEmpty()) {
                 return;
             }
@@ -129,14 +136,17 @@ public final class FlushPasses {
         start(next);
     }
 
-    /** How long to wait before the next pass; sets the bound in force. */
-    private long pauseAfter(long cost) {
+    /** How long to wait before the next pass, after one that took and wrote so much; sets the bound in force. */
+    private long pauseAfter(long cost, long bytes) {
+        long forBytes = Math.min(TimeUnit.SECONDS.toNanos(Math.min(bytes, BYTES_PER_SECOND)) / BYTES_PER_SECOND,
+            TimeUnit.MILLISECONDS.toNanos(LONGEST_FOR_BYTES_MILLIS));
+        long wanted = Math.max(cost > intervalNanos ? cost * SHARE : 0, forBytes);
         long period = intervalNanos;
-        if (intervalNanos > 0 && cost > intervalNanos) {
-            period = Math.max(intervalNanos, Math.min(cost * SHARE, permittedNanos()));
+        if (intervalNanos > 0 && wanted > intervalNanos) {
+            period = Math.max(intervalNanos, Math.min(wanted, permittedNanos()));
         }
         boundNanos = period;
-        return Math.max(0, Math.min(cost * (SHARE - 1), period - cost));
+        return Math.max(0, Math.min(Math.max(cost * SHARE, forBytes), period) - cost);
     }
 
     /** The time between two persists that each of the dirty cursors may be made to wait; 0 if one may not. */
@@ -201,13 +211,16 @@ public final class FlushPasses {
     /** A cursor that may have something to persist. */
     interface Dirty {
 
+        /** Answer of {@link #flush}. */
+        long NOTHING = -1;
+
         /**
          * Hands over what there is to persist, without waiting.
          *
          * @param ended called exactly once when it has ended, well or badly
-         * @return false if there is nothing to hand over now; {@code ended} is not called then
+         * @return bytes handed over; {@link #NOTHING} if there is nothing to hand over now, and {@code ended} is not called then
          */
-        boolean flush(Runnable ended);
+        long flush(Runnable ended);
 
         /** Persists per second that Pulsar permits this cursor, 0 for any number. */
         double permittedRate();
@@ -219,6 +232,7 @@ public final class FlushPasses {
         /** Persists that have not ended, and one for the handing over itself. */
         private final AtomicInteger open = new AtomicInteger(1);
         private int handedOver;
+        private long bytes;
 
         Pass(long startNanos, Set<Dirty> cursors) {
             this.startNanos = startNanos;
@@ -228,11 +242,14 @@ public final class FlushPasses {
         void run() {
             List<Dirty> all = new ArrayList<>(cursors);
             int count = 0;
+            long size = 0;
             for (Dirty cursor : all) {
                 open.incrementAndGet();
                 try {
-                    if (cursor.flush(this::oneEnded)) {
+                    long written = cursor.flush(this::oneEnded);
+                    if (written != Dirty.NOTHING) {
                         count++;
+                        size += written;
                         continue;
                     }
                 } catch (RuntimeException e) {
@@ -240,7 +257,8 @@ public final class FlushPasses {
                 }
                 open.decrementAndGet();
             }
-            handedOver = count; // seen by whoever ends the pass: the counter below orders it
+            handedOver = count; // both are seen by whoever ends the pass: the counter below orders it
+            bytes = size;
             oneEnded();
         }
 

@@ -205,8 +205,8 @@ public class DurableKeeperTest {
         FlushPasses busy = new FlushPasses(ledger.scheduler(), 60_000, System::nanoTime);
         busy.dirty(new FlushPasses.Dirty() {
             @Override
-            public boolean flush(Runnable ended) {
-                return true;
+            public long flush(Runnable ended) {
+                return 0;
             }
 
             @Override

@@ -121,6 +121,49 @@ public class FlushPassesTest {
     }
 
     @Test
+    public void aPassThatWritesMuchIsFollowedByALongerPause() {
+        Cursor cursor = new Cursor(1).writing(16 << 10); // an eighth of what may be written in a second
+        pass(cursor, 1);
+        assertEquals(passes.boundMillis(), 125);
+        timers.advance(123);
+        assertEquals(flushed.size(), 1);
+        timers.advance(1);
+        assertEquals(flushed.size(), 2, "125 ms after the pass before began");
+        cursor.writing(8).end();
+    }
+
+    @Test
+    public void howeverMuchIsWrittenThePauseHasABound() {
+        Cursor cursor = new Cursor(1).writing(100 << 20);
+        pass(cursor, 1);
+        assertEquals(passes.boundMillis(), 250);
+        timers.advance(249);
+        assertEquals(flushed.size(), 2);
+        cursor.end();
+    }
+
+    @Test
+    public void whatIsWrittenStretchesNothingWithoutARate() {
+        Cursor cursor = new Cursor(0).writing(100 << 20);
+        pass(cursor, 1);
+        assertEquals(passes.boundMillis(), INTERVAL_MILLIS);
+        timers.advance(INTERVAL_MILLIS - 1);
+        assertEquals(flushed.size(), 2);
+        cursor.end();
+    }
+
+    @Test
+    public void aCallerAloneThatWritesMuchStillWaitsForNoTimer() {
+        Cursor cursor = new Cursor(1).writing(100 << 20);
+        for (int i = 0; i < 100; i++) {
+            passes.dirty(cursor);
+            assertEquals(flushed.size(), i + 1);
+            timers.advance(1);
+            cursor.end();
+        }
+    }
+
+    @Test
     public void withoutARateTheIntervalIsNeverStretched() {
         Cursor unlimited = new Cursor(0);
         Cursor slow = new Cursor(1);
@@ -177,14 +220,14 @@ public class FlushPassesTest {
         passes.dirty(holding);
         passes.dirty(new Cursor(1) {
             @Override
-            public boolean flush(Runnable ended) {
+            public long flush(Runnable ended) {
                 throw new IllegalStateException("injected");
             }
         });
         passes.dirty(new Cursor(1) {
             @Override
-            public boolean flush(Runnable ended) {
-                return false;
+            public long flush(Runnable ended) {
+                return NOTHING;
             }
         });
         passes.dirty(good);
@@ -198,6 +241,7 @@ public class FlushPassesTest {
 
     private class Cursor implements FlushPasses.Dirty {
         private final double rate;
+        private long bytes;
         private Runnable ended;
 
         Cursor(double rate) {
@@ -205,15 +249,20 @@ public class FlushPassesTest {
         }
 
         @Override
-        public boolean flush(Runnable whenEnded) {
+        public long flush(Runnable whenEnded) {
             flushed.add(this);
             ended = whenEnded;
-            return true;
+            return bytes;
         }
 
         @Override
         public double permittedRate() {
             return rate;
+        }
+
+        Cursor writing(long size) {
+            bytes = size;
+            return this;
         }
 
         void end() {
