@@ -30,9 +30,10 @@ abstract class CursorQueries extends BlockingCursor {
         this.progress = progress;
     }
 
+    /** The ledger itself, but for a replicator that would cast it. */
     @Override
     public ManagedLedger getManagedLedger() {
-        return ledger;
+        return ledger.shownBy(getName());
     }
 
     @Override

@@ -18,6 +18,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.apache.bookkeeper.common.util.OrderedScheduler;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.AddEntryCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.CloseCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.DeleteCursorCallback;
@@ -28,6 +29,7 @@ import org.apache.bookkeeper.mledger.AsyncCallbacks.TerminateCallback;
 import org.apache.bookkeeper.mledger.AsyncCallbacks.UpdatePropertiesCallback;
 import org.apache.bookkeeper.mledger.Entry;
 import org.apache.bookkeeper.mledger.ManagedCursor;
+import org.apache.bookkeeper.mledger.ManagedLedger;
 import org.apache.bookkeeper.mledger.ManagedLedgerAttributes;
 import org.apache.bookkeeper.mledger.ManagedLedgerConfig;
 import org.apache.bookkeeper.mledger.ManagedLedgerException;
@@ -80,6 +82,8 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     private LedgerOpening opening;
     private volatile ManagedLedgerConfig config;
     private volatile ManagedLedgerAttributes attributes;
+    /** What stands for this ledger where it is cast; null until somebody asks. */
+    private ManagedLedger castable;
     /** The one thread of the executor, known before anybody else sees the ledger. */
     private volatile Thread executorThread;
 
@@ -167,6 +171,24 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
     @Override
     public ScheduledExecutorService scheduler() {
         return executor;
+    }
+
+    /** The threads of all ledgers of the broker. */
+    OrderedScheduler schedulers() {
+        return factory.scheduler();
+    }
+
+    /** What the cursor of that name answers as its ledger; see {@link ReplicatorLedgers}. Any thread. */
+    ManagedLedger shownBy(String cursorName) {
+        return factory.replicatorLedgers().castBy(cursorName) ? castable() : this;
+    }
+
+    /** Made once, so that it is the same for all who compare it. */
+    private synchronized ManagedLedger castable() {
+        if (castable == null) {
+            castable = factory.replicatorLedgers().castable(this);
+        }
+        return castable;
     }
 
     Clock clock() {

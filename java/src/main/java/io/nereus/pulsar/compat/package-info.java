@@ -1,2 +1,2 @@
-/** The only place that knows the differences between Pulsar versions: cursor container, ledger info, entry cache. */
+/** The only place that knows the differences between Pulsar versions: cursor container, ledger info, entry cache, replicator. */
 package io.nereus.pulsar.compat;

@@ -24,6 +24,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.common.policies.data.BacklogQuota;
 import org.apache.pulsar.common.policies.data.BacklogQuota.BacklogQuotaType;
 import org.apache.pulsar.common.policies.data.BacklogQuota.RetentionPolicy;
+import org.apache.pulsar.common.policies.data.ClusterData;
 import org.apache.pulsar.common.policies.data.InactiveTopicDeleteMode;
 import org.apache.pulsar.common.policies.data.InactiveTopicPolicies;
 import org.apache.pulsar.common.policies.data.RetentionPolicies;
@@ -53,7 +54,8 @@ public class OperatorFeaturesTest {
                 "brokerDeleteInactiveTopicsFrequencySeconds", "1", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", "3600",
                 "retentionCheckIntervalInSeconds", "1", "managedLedgerMinLedgerRolloverTimeMinutes", "0",
                 "managedLedgerInactiveLedgerRolloverTimeSeconds", "1", "managedLedgerMaxEntriesPerLedger", "5",
-                "forceDeleteNamespaceAllowed", "true"));
+                "forceDeleteNamespaceAllowed", "true",
+                "enableShadowTopics", "true")); // a setting of Pulsar 5; earlier releases always have them
         broker.admin().namespaces().setRetention("public/default", new RetentionPolicies(-1, -1));
         impatient = PulsarClient.builder().serviceUrl(broker.process().serviceUrl()).operationTimeout(1, TimeUnit.SECONDS).build();
         // What takes a minute begins before everything else.
@@ -421,6 +423,27 @@ public class OperatorFeaturesTest {
         Topics.send(broker.client(), topic, "o", 2);
         try (Consumer<String> consumer = Topics.consumer(broker.client(), topic, "s").subscribe()) {
             assertEquals(Topics.values(Topics.receive(consumer, 2)), Topics.expected("o", 0, 2));
+        }
+    }
+
+    /** The broker tells the shadow of each message through a replicator, at the address that the cluster knows of itself. */
+    @Test
+    public void aShadowTopicShowsWhatReachesItsSource() throws Exception {
+        broker.admin().clusters().updateCluster(broker.process().files().cluster(), ClusterData.builder()
+                .serviceUrl(broker.process().adminUrl()).brokerServiceUrl(broker.process().serviceUrl()).build());
+        String source = topic(namespace("shadowed"));
+        String shadow = source + "-shadow";
+        broker.admin().topics().createNonPartitionedTopic(source);
+        broker.admin().topics().createShadowTopic(shadow, source);
+        // subscribed first: the replicator brings no schema, and a topic that is used without one takes none later
+        try (Consumer<String> consumer = Topics.consumer(broker.client(), shadow, "s").subscribe()) {
+            broker.admin().topics().setShadowTopics(source, List.of(shadow));
+            soon("the source has a replicator", () -> broker.admin().topics().getInternalStats(source).cursors.keySet().stream()
+                    .anyMatch(name -> name.startsWith("pulsar.repl-")));
+            List<MessageId> sent = Topics.send(broker.client(), source, "m", 10);
+            List<Message<String>> shown = Topics.receive(consumer, 10);
+            assertEquals(Topics.values(shown), Topics.expected("m", 0, 10));
+            assertEquals(shown.stream().map(Message::getMessageId).toList(), sent, "at the places of the source");
         }
     }
 }
