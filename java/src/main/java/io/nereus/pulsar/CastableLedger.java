@@ -34,17 +34,15 @@ import org.apache.pulsar.common.api.proto.CommandSubscribe.InitialPosition;
 import org.apache.pulsar.common.policies.data.ManagedLedgerInternalStats;
 
 /**
- * A Nereus ledger in the one type that the replicator of some Pulsar releases casts its ledger to.
+ * A Nereus ledger in the one type that classes of some Pulsar releases cast their ledger to; see {@link ShownLedgers}.
  *
  * <p>Promises: every method of Pulsar's ledger interface, of all releases that the jar serves, is the Nereus ledger's, and
- * so are the two executors that the replicator takes; of what stock's class itself keeps, nothing is used. It is another
- * face of that ledger, not a second one. It compares by identity, as the ledger does: to equal the ledger without being
- * equalled by it would be worse, and there is one for each ledger. Thread-safe.
+ * so are the two threads that a replicator takes; nothing that stock's class itself keeps is ever used. It is a name for
+ * that ledger, not a second one: it compares by identity, as the ledger does, and there is one for each ledger. Thread-safe.
  *
- * <p>Does not: answer or refuse what only stock's class has beside those, some forty methods. Nobody asks: the broker holds
- * a replicator's ledger as stock's class for the two executors and for one method of the interface (a test reads that from
- * its class files), and stock's own cursors, which ask for more, never see one of these. A list of refusals would be longer
- * than what is used, and incomplete: those methods change with every release, and with them the types that they name.
+ * <p>Does not: answer what only stock's class has beside those. Nobody asks: who casts wants the two threads or methods of
+ * the interface, and stock's own cursors, which do more with theirs, never see one of these. Refusals could not be complete
+ * either, because those methods change with every release.
  *
  * <p>Long because the interface is; there is nothing in it but delegation.
  */

@@ -20,6 +20,7 @@ abstract class CursorQueries extends BlockingCursor {
 
     /** Bytes that stock counts for each entry on top of its length when it estimates entries from bytes. */
     private static final int OVERHEAD_PER_ENTRY = 64;
+    private static final StackWalker CALLERS = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
 
     final NereusManagedLedger ledger;
     final CursorProgress progress;
@@ -30,10 +31,10 @@ abstract class CursorQueries extends BlockingCursor {
         this.progress = progress;
     }
 
-    /** The ledger itself, but for a replicator that would cast it. */
+    /** The ledger itself, but for a class of the broker that would cast it. */
     @Override
     public ManagedLedger getManagedLedger() {
-        return ledger.shownBy(getName());
+        return ledger.shownTo(CALLERS.getCallerClass());
     }
 
     @Override

@@ -178,15 +178,15 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return factory.scheduler();
     }
 
-    /** What the cursor of that name answers as its ledger; see {@link ReplicatorLedgers}. Any thread. */
-    ManagedLedger shownBy(String cursorName) {
-        return factory.replicatorLedgers().castBy(cursorName) ? castable() : this;
+    /** What {@code caller} gets as this ledger; see {@link ShownLedgers}. Any thread. */
+    ManagedLedger shownTo(Class<?> caller) {
+        return factory.shownLedgers().castBy(caller) ? castable() : this;
     }
 
     /** Made once, so that it is the same for all who compare it. */
     private synchronized ManagedLedger castable() {
         if (castable == null) {
-            castable = factory.replicatorLedgers().castable(this);
+            castable = factory.shownLedgers().castable(this);
         }
         return castable;
     }

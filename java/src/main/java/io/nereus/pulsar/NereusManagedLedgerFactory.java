@@ -51,7 +51,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private final ManagedLedgerFactoryConfig config;
     private final int maxEntryBytes;
     private final Durations durations;
-    private final ReplicatorLedgers replicatorLedgers;
+    private final ShownLedgers shownLedgers;
     private final OrderedScheduler scheduler;
     private final ScheduledFuture<?> statsTask;
     private final NoEntryCacheManager entryCacheManager;
@@ -64,19 +64,19 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
     private long statsRefreshedNanos = System.nanoTime();
 
     /**
-     * @param engine            opened by the caller, who releases it after {@link #shutdown()}
-     * @param maxEntryBytes     larger entries are refused
-     * @param ackFlushMillis    longest time from one pass over the dirty cursors to the next
-     * @param durations         hears of every append and read of every ledger
-     * @param replicatorLedgers what the cursors of the broker's replicators answer as their ledger
+     * @param engine         opened by the caller, who releases it after {@link #shutdown()}
+     * @param maxEntryBytes  larger entries are refused
+     * @param ackFlushMillis longest time from one pass over the dirty cursors to the next
+     * @param durations      hears of every append and read of every ledger
+     * @param shownLedgers   what cursors answer as their ledger
      */
     NereusManagedLedgerFactory(NativeEngine engine, ManagedLedgerFactoryConfig config, int maxEntryBytes,
-                               long ackFlushMillis, Durations durations, ReplicatorLedgers replicatorLedgers) {
+                               long ackFlushMillis, Durations durations, ShownLedgers shownLedgers) {
         this.engine = engine;
         this.config = config;
         this.maxEntryBytes = maxEntryBytes;
         this.durations = durations;
-        this.replicatorLedgers = replicatorLedgers;
+        this.shownLedgers = shownLedgers;
         this.scheduler = OrderedScheduler.newSchedulerBuilder()
             .numThreads(config.getNumManagedLedgerSchedulerThreads())
             .traceTaskExecution(config.isTraceTaskExecution())
@@ -102,8 +102,8 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         return maxEntryBytes;
     }
 
-    ReplicatorLedgers replicatorLedgers() {
-        return replicatorLedgers;
+    ShownLedgers shownLedgers() {
+        return shownLedgers;
     }
 
     OrderedScheduler scheduler() {

@@ -66,7 +66,7 @@ public final class NereusManagedLedgerStorage implements ManagedLedgerStorage {
         NativeEngine engine = open(settings, metadataStore);
         Telemetry telemetry = new Telemetry(openTelemetry, engine, settings.values().get(EngineSettings.DATA_DIRECTORY));
         NereusManagedLedgerFactory factory = new NereusManagedLedgerFactory(engine, factoryConfig(conf), maxEntryBytes,
-            configuration.ackFlushMillis(), telemetry, ReplicatorLedgers.ofBroker(conf.getReplicatorPrefix()));
+            configuration.ackFlushMillis(), telemetry, ShownLedgers.ofBroker());
         running.set(new Running(engine, factory, new NereusStorageClass(factory), telemetry,
             new LedgerTelemetry(openTelemetry, factory::getManagedLedgers)));
         BrokerSettings.replaceStockDefaults(conf);

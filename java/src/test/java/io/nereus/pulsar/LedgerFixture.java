@@ -36,19 +36,19 @@ public final class LedgerFixture implements AutoCloseable {
 
     /** Where the engine works; another one after a crash. */
     private Path directory;
-    private final ReplicatorLedgers replicatorLedgers;
+    private final ShownLedgers shownLedgers;
     private final MetadataStoreExtended store;
     private NativeEngine engine;
     private NereusManagedLedgerFactory factory;
 
     /** Opens engine and factory, for a broker as it is. */
     public LedgerFixture() throws Exception {
-        this(ReplicatorLedgers.ofBroker("pulsar.repl"));
+        this(ShownLedgers.ofBroker());
     }
 
     /** Opens engine and factory. */
-    LedgerFixture(ReplicatorLedgers replicatorLedgers) throws Exception {
-        this.replicatorLedgers = replicatorLedgers;
+    LedgerFixture(ShownLedgers shownLedgers) throws Exception {
+        this.shownLedgers = shownLedgers;
         directory = Files.createTempDirectory("nereus-ledger-test");
         store = MetadataStoreExtended.create("memory:" + UUID.randomUUID(), MetadataStoreConfig.builder().build());
         open();
@@ -69,7 +69,7 @@ public final class LedgerFixture implements AutoCloseable {
         config.setNumManagedLedgerSchedulerThreads(2);
         config.setStatsPeriodSeconds(1);
         factory = new NereusManagedLedgerFactory(engine, config, MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS,
-            Durations.UNHEARD, replicatorLedgers);
+            Durations.UNHEARD, shownLedgers);
     }
 
     private void shut() throws Exception {
@@ -114,7 +114,7 @@ public final class LedgerFixture implements AutoCloseable {
     /** Another factory over the same engine, as a second broker in this JVM would have; the caller shuts it down. */
     NereusManagedLedgerFactory secondFactory() {
         return new NereusManagedLedgerFactory(engine, factory.getConfig(), MAX_ENTRY_BYTES, ACK_FLUSH_MILLIS,
-            Durations.UNHEARD, replicatorLedgers);
+            Durations.UNHEARD, shownLedgers);
     }
 
     NereusManagedLedgerFactory factory() {

@@ -9,14 +9,14 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import org.apache.bookkeeper.mledger.impl.ManagedLedgerImpl;
 import org.testng.annotations.Test;
 
 /** A class that casts is told from its file, before anybody calls it. */
-public class ReplicatorCastTest {
+public class StockCastsTest {
 
     private static final String STOCK_LEDGER = "org/apache/bookkeeper/mledger/impl/ManagedLedgerImpl";
-    private static final String REPLICATOR = "org/apache/pulsar/broker/service/persistent/PersistentReplicator.class";
 
     /** Also has constants of every kind that takes more than one place, before and behind. */
     private static final class Casts {
@@ -36,7 +36,7 @@ public class ReplicatorCastTest {
 
     private static boolean names(Class<?> type, String text) throws IOException {
         try (InputStream file = type.getResourceAsStream(type.getName().substring(type.getPackageName().length() + 1) + ".class")) {
-            return ReplicatorCast.names(file, text);
+            return StockCasts.names(file, text);
         }
     }
 
@@ -50,16 +50,30 @@ public class ReplicatorCastTest {
 
     @Test
     public void whatIsNoClassFileIsAnError() {
-        assertThrows(IOException.class, () -> ReplicatorCast.names(new ByteArrayInputStream(new byte[64]), STOCK_LEDGER));
-        assertThrows(IOException.class, () -> ReplicatorCast.names(new ByteArrayInputStream(new byte[2]), STOCK_LEDGER));
+        assertThrows(IOException.class, () -> StockCasts.names(new ByteArrayInputStream(new byte[64]), STOCK_LEDGER));
+        assertThrows(IOException.class, () -> StockCasts.names(new ByteArrayInputStream(new byte[2]), STOCK_LEDGER));
     }
 
     /** Two ways of looking at the same file; which of the two answers is right depends on the release. */
     @Test
-    public void theReplicatorOfThisReleaseIsJudgedByItsClassFile() throws Exception {
-        try (InputStream file = ReplicatorCast.class.getClassLoader().getResourceAsStream(REPLICATOR)) {
-            String bytes = new String(file.readAllBytes(), StandardCharsets.ISO_8859_1);
-            assertEquals(ReplicatorCast.exists(), bytes.contains(STOCK_LEDGER));
+    public void theClassesOfThisReleaseAreJudgedByTheirClassFiles() throws Exception {
+        for (String name : List.of("PersistentReplicator", "PersistentStickyKeyDispatcherMultipleConsumersClassic")) {
+            Class<?> type;
+            try {
+                type = Class.forName("org.apache.pulsar.broker.service.persistent." + name, false, getClass().getClassLoader());
+            } catch (ClassNotFoundException e) {
+                continue; // the release has none
+            }
+            try (InputStream file = type.getResourceAsStream(name + ".class")) {
+                String bytes = new String(file.readAllBytes(), StandardCharsets.ISO_8859_1);
+                assertEquals(StockCasts.in(type), bytes.contains(STOCK_LEDGER), name);
+            }
         }
+    }
+
+    @Test
+    public void otherClassesAreNotJudgedByWhatTheyName() {
+        assertFalse(StockCasts.in(Casts.class), "it may ask first whether a ledger is one");
+        assertFalse(StockCasts.in(String.class));
     }
 }

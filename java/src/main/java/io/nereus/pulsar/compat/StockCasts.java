@@ -4,38 +4,46 @@ import java.io.BufferedInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether the replicator of this broker casts its ledger to stock's class, as that of Pulsar 4.0.12, 4.0.13, 4.2.3 and
- * 4.2.4 does. Told by the replicator's class file and not by the version, which a vendor's build may number otherwise: a
- * class that casts names the class it casts to in its constant pool, and one that does not has no use for it.
+ * Which classes of this broker cast every ledger to stock's class: the replicator of Pulsar 4.0.12, 4.0.13, 4.2.3 and 4.2.4,
+ * and the classic Key_Shared dispatcher of 4.x. Told by the class file and not by the version, which a vendor's build may
+ * number otherwise: a class that casts names the class it casts to in its constant pool, and one that does not has no use
+ * for it. Only these two are looked at, because others name it to ask whether a ledger is one, and go another way then.
  */
-public final class ReplicatorCast {
+public final class StockCasts {
 
-    private static final Logger log = LoggerFactory.getLogger(ReplicatorCast.class);
+    private static final Logger log = LoggerFactory.getLogger(StockCasts.class);
 
-    private static final String REPLICATOR = "org/apache/pulsar/broker/service/persistent/PersistentReplicator.class";
+    private static final String PACKAGE = "org.apache.pulsar.broker.service.persistent.";
+    private static final Set<String> SUSPECTS = Set.of(PACKAGE + "PersistentReplicator",
+        PACKAGE + "PersistentStickyKeyDispatcherMultipleConsumersClassic");
     private static final String STOCK_LEDGER = "org/apache/bookkeeper/mledger/impl/ManagedLedgerImpl";
 
-    private static final boolean EXISTS = look();
+    private static final ClassValue<Boolean> CASTS = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            return SUSPECTS.contains(type.getName()) && look(type);
+        }
+    };
 
-    private ReplicatorCast() {
+    private StockCasts() {
     }
 
-    /** Whether there is such a cast; looked up once. */
-    public static boolean exists() {
-        return EXISTS;
+    /** Whether {@code type} is a class of the broker that casts ledgers; looked up once for each class. */
+    public static boolean in(Class<?> type) {
+        return CASTS.get(type);
     }
 
-    /** A replicator that is not there casts nothing; of one that cannot be read, nothing is known and nothing changed. */
-    private static boolean look() {
-        try (InputStream replicator = ReplicatorCast.class.getClassLoader().getResourceAsStream(REPLICATOR)) {
-            return replicator != null && names(replicator, STOCK_LEDGER);
+    /** Of a class that cannot be read, nothing is known and nothing changed. */
+    private static boolean look(Class<?> type) {
+        try (InputStream file = type.getResourceAsStream(type.getSimpleName() + ".class")) {
+            return file != null && names(file, STOCK_LEDGER);
         } catch (IOException e) {
-            log.warn("Cannot tell whether the replicator of this broker casts ledgers to stock's class; taken for one that"
-                + " does not", e);
+            log.warn("Cannot tell whether {} of this broker casts ledgers to stock's class; taken for one that does not", type, e);
             return false;
         }
     }
