@@ -11,8 +11,7 @@ import java.util.Optional;
 /**
  * The methods that are not asked of Nereus, with the reason of each: lines {@code CLASS#method REASON[: detail]}, {@code #} for
  * comments. {@code CLASS#method[n]} is one invocation, numbered as in the results: it runs and does not count.
- * {@code CLASS#method{value}} is left out on those instances of its class, made by a factory, that have an enum field of that value. Only
- * the reasons of {@link #REASONS} are accepted, so that nothing is excluded for convenience.
+ * Only the reasons of {@link #REASONS} are accepted, so that nothing is excluded for convenience.
  */
 final class Exclusions {
     /** What a reason may begin with. */
@@ -55,7 +54,7 @@ final class Exclusions {
     /**
      * Why a method is excluded.
      *
-     * @param method its name, with or without the {@code [n]} of an invocation or the {@code {value}} of an instance
+     * @param method its name, with or without the {@code [n]} of an invocation
      */
     Optional<String> reason(String testClass, String method) {
         String exact = reasons.get(testClass + "#" + method);

@@ -37,9 +37,9 @@ record Outcome(String testClass, String method, String storage, String result, d
         return new Outcome(fields[0], fields[1], fields[2], fields[3], Double.parseDouble(fields[4]), fields[5]);
     }
 
-    /** The method's name without the {@code [n]} of an invocation or the {@code {value}} of an instance. */
+    /** The method's name without the {@code [n]} of an invocation. */
     static String plainName(String method) {
-        return method.replaceFirst("(\\[\\d+]|\\{.*})$", "");
+        return method.replaceFirst("\\[\\d+]$", "");
     }
 
     Outcome skippedBecause(String reason) {

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.testng.IConfigurationListener;
 import org.testng.IMethodInstance;
 import org.testng.IMethodInterceptor;
@@ -49,24 +48,11 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            Stream.concat(Stream.of(name), values(method.getInstance()).map(value -> name + "{" + value + "}"))
-                .flatMap(listed -> exclusions.reason(testClass, listed).stream()
-                    .map(reason -> new Outcome(testClass, listed, storage, "skipped", 0, Outcome.EXCLUDED + reason)))
-                .findFirst().ifPresentOrElse(this::write, () -> kept.add(method));
+            exclusions.reason(testClass, name).ifPresentOrElse(
+                reason -> write(new Outcome(testClass, name, storage, "skipped", 0, Outcome.EXCLUDED + reason)),
+                () -> kept.add(method));
         }
         return kept;
-    }
-
-    /** What the enum fields of a test instance hold: what its factory made it for. */
-    private static Stream<String> values(Object instance) {
-        return Arrays.stream(instance.getClass().getDeclaredFields()).filter(field -> field.getType().isEnum()).map(field -> {
-            try {
-                field.setAccessible(true);
-                return String.valueOf(field.get(instance));
-            } catch (IllegalAccessException e) {
-                throw new IllegalStateException(e);
-            }
-        });
     }
 
     @Override
