@@ -10,7 +10,7 @@ import java.util.Optional;
 
 /**
  * The methods that are not asked of Nereus, with the reason of each: lines {@code CLASS#method REASON[: detail]}, {@code #} for
- * comments. {@code CLASS#method[n]} is one invocation, numbered as in the results: it runs and does not count.
+ * comments. {@code CLASS#method[n]} is one invocation, numbered as in the results ({@code [0]} without parameters): it runs and does not count.
  * Only the reasons of {@link #REASONS} are accepted, so that nothing is excluded for convenience.
  */
 final class Exclusions {
@@ -51,13 +51,20 @@ final class Exclusions {
             .orElseThrow(() -> new IllegalArgumentException("no legal reason to exclude a test: '" + reason + "'; those are " + REASONS));
     }
 
+    /** Why a method is not to run at all. */
+    Optional<String> beforehand(String testClass, String method) {
+        return Optional.ofNullable(reasons.get(testClass + "#" + method));
+    }
+
     /**
-     * Why a method is excluded.
+     * Why what became of a method does not count.
      *
-     * @param method its name, with or without the {@code [n]} of an invocation
+     * @param method its name, with or without the {@code [n]} of an invocation; the only invocation of one without parameters is
+     *               {@code [0]}
      */
     Optional<String> reason(String testClass, String method) {
-        String exact = reasons.get(testClass + "#" + method);
-        return Optional.ofNullable(exact != null ? exact : reasons.get(testClass + "#" + Outcome.plainName(method)));
+        String plain = Outcome.plainName(method);
+        String invocation = method.equals(plain) ? plain + "[0]" : method;
+        return Optional.ofNullable(reasons.getOrDefault(testClass + "#" + invocation, reasons.get(testClass + "#" + plain)));
     }
 }

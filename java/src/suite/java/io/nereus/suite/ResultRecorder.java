@@ -48,7 +48,7 @@ public final class ResultRecorder implements ITestListener, IConfigurationListen
             if (!wanted.isEmpty() && !wanted.contains(name)) {
                 continue;
             }
-            exclusions.reason(testClass, name).ifPresentOrElse(
+            exclusions.beforehand(testClass, name).ifPresentOrElse(
                 reason -> write(new Outcome(testClass, name, storage, "skipped", 0, Outcome.EXCLUDED + reason)),
                 () -> kept.add(method));
         }

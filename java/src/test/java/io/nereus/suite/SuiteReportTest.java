@@ -71,6 +71,16 @@ public class SuiteReportTest {
         assertEquals(seen.outcomes().stream().map(Outcome::result).toList(), List.of("failed", "skipped", "failed"));
     }
 
+    /** It runs, because others come out differently without it. */
+    @Test
+    public void theOnlyInvocationOfAMethodIsExcludedAsTheFirst() throws IOException {
+        Exclusions only = exclusions(READS + "#a[0] fails on stock");
+        Run seen = run(1, READS, "a failed", "a[1] failed", "b failed").excusing(only);
+        assertEquals(seen.outcomes().stream().map(Outcome::result).toList(), List.of("skipped", "failed", "failed"));
+        assertTrue(only.beforehand(READS, "a").isEmpty());
+        assertEquals(exclusions(READS + "#a fails on stock").beforehand(READS, "a").orElseThrow(), "fails on stock");
+    }
+
     @Test
     public void aMethodThatIsNoLongerExcludedCountsAsFailedUntilItRuns() throws IOException {
         Run left = new Run("4.0.7", 1, "", "abc", "2026-01-02T03:04:05Z",
