@@ -20,7 +20,9 @@ import java.util.Map;
  */
 public record BrokerFiles(Path home, String cluster, Path metadata, Ports ports) {
 
-    static final String STORAGE_LINE = "managedLedgerStorageClassName=io.nereus.pulsar.NereusManagedLedgerStorage";
+    /** The one key about Nereus. */
+    static final String STORAGE_KEY = "managedLedgerStorageClassName";
+    static final String STORAGE_CLASS = "io.nereus.pulsar.NereusManagedLedgerStorage";
 
     private static final String LOG4J2 = """
             <?xml version="1.0" encoding="UTF-8"?>
@@ -72,10 +74,10 @@ public record BrokerFiles(Path home, String cluster, Path metadata, Ports ports)
         lines.put("webServicePort", Integer.toString(ports.web()));
         lines.put("acknowledgmentAtBatchIndexLevelEnabled", "true");
         lines.put("brokerShutdownTimeoutMs", "8000");     // a stop waits a quarter of it, twice, for late requests
+        lines.put(STORAGE_KEY, STORAGE_CLASS);
         lines.putAll(extra);
         List<String> text = new ArrayList<>();
         lines.forEach((key, value) -> text.add(key + "=" + value));
-        text.add(STORAGE_LINE);
         for (String directory : List.of("conf", "logs")) {
             Files.createDirectories(home.resolve(directory));
         }

@@ -76,10 +76,15 @@ public final class BrokerProcess implements AutoCloseable {
      */
     public void setUpCluster() throws IOException, InterruptedException {
         Files.createDirectories(files.metadata());
+        setUpCluster(files.metadataUrl());
+    }
+
+    /** The same in another metadata store than the RocksDB one of {@link BrokerFiles}. */
+    public void setUpCluster(String metadataUrl) throws IOException, InterruptedException {
         files.write(Map.of());
         List<String> command = java("-Xmx256m");
         command.addAll(List.of("org.apache.pulsar.PulsarClusterMetadataSetup", "--cluster", files.cluster(),
-                "--metadata-store", files.metadataUrl(), "--configuration-metadata-store", files.metadataUrl(),
+                "--metadata-store", metadataUrl, "--configuration-metadata-store", metadataUrl,
                 "--web-service-url", adminUrl(), "--broker-service-url", serviceUrl()));
         Path output = files.home().resolve("logs/cluster-setup.log");
         Process setup = new ProcessBuilder(command).directory(files.home().toFile()).redirectErrorStream(true)
@@ -106,6 +111,15 @@ public final class BrokerProcess implements AutoCloseable {
      */
     public void start(Map<String, String> extra) throws IOException, InterruptedException {
         launch(extra);
+        awaitHealthy();
+    }
+
+    /**
+     * Waits until the broker that was launched is healthy.
+     *
+     * @throws IOException if it ends or is not healthy within 90 s, with the end of its log
+     */
+    public void awaitHealthy() throws IOException, InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         String last = "not asked yet";
         while (System.nanoTime() < deadline) {
@@ -209,7 +223,8 @@ public final class BrokerProcess implements AutoCloseable {
         }
     }
 
-    private void launch(Map<String, String> extra) throws IOException {
+    /** Starts the broker and does not wait; {@link #awaitHealthy} does. Extra lines as for {@link #start(Map)}. */
+    public void launch(Map<String, String> extra) throws IOException {
         if (isRunning()) {
             throw new IllegalStateException("this broker runs already, pid " + pid());
         }

@@ -1,0 +1,2 @@
+/** Load on a broker through Pulsar's own client, in a process of its own. */
+package io.nereus.bench.client;
