@@ -1,5 +1,6 @@
 package io.nereus.bench;
 
+import io.nereus.tests.broker.BrokerProcess;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -9,13 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** A JVM of its own with a log file. Not for brokers: those are {@link io.nereus.tests.broker.BrokerProcess}. */
+/** A JVM of its own with a log file. Not for brokers: those are {@link BrokerProcess}. */
 final class JavaProcess implements AutoCloseable {
-
-    private static final List<String> OPENS = List.of("java.base/jdk.internal.loader", "java.base/java.lang",
-        "java.base/java.io", "java.base/java.util", "java.base/java.util.zip", "java.base/sun.net", "java.base/java.nio",
-        "java.base/jdk.internal.platform", "java.base/jdk.internal.misc", "java.management/sun.management",
-        "jdk.management/com.sun.management.internal");
 
     private static final String LOG4J2 = """
         <?xml version="1.0" encoding="UTF-8"?>
@@ -41,7 +37,7 @@ final class JavaProcess implements AutoCloseable {
         Path logging = Files.writeString(directory.resolve(name + "-log4j2.xml"), LOG4J2);
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        OPENS.forEach(opened -> command.addAll(List.of("--add-opens", opened + "=ALL-UNNAMED")));
+        BrokerProcess.OPENS.forEach(opened -> command.addAll(List.of("--add-opens", opened + "=ALL-UNNAMED")));
         command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData",
             "-Dio.netty.tryReflectionSetAccessible=true", "-Dpulsar.allocator.pooled=true",
             "-Dlog4j.configurationFile=" + logging, "-Djute.maxbuffer=10485760"));

@@ -25,10 +25,10 @@ import java.util.concurrent.TimeUnit;
 public final class BrokerProcess implements AutoCloseable {
 
     /** Packages that Pulsar's own start script opens; it also enables native access. */
-    private static final List<String> OPENS = List.of("java.base/jdk.internal.loader", "java.base/java.lang",
-            "java.base/java.io", "java.base/java.util", "java.base/sun.net", "java.base/jdk.internal.platform",
-            "java.base/java.nio", "java.base/jdk.internal.misc", "java.management/sun.management",
-            "jdk.management/com.sun.management.internal");
+    public static final List<String> OPENS = List.of("java.base/jdk.internal.loader", "java.base/java.lang",
+            "java.base/java.io", "java.base/java.util", "java.base/java.util.zip", "java.base/sun.net",
+            "java.base/jdk.internal.platform", "java.base/java.nio", "java.base/jdk.internal.misc",
+            "java.management/sun.management", "jdk.management/com.sun.management.internal");
 
     private static final int LOG_LINES_SHOWN = 40;
 
