@@ -73,7 +73,7 @@ final class CursorAcks {
             ledger.execute(() -> callback.markDeleteFailed(refused, ctx));
             return;
         }
-        ledger.mbean().addMarkDeleteOp();
+        ledger.stats().addMarkDeleteOp();
         keeper.whenKept(new CursorKeeper.Completion() {
             @Override
             public void done() {

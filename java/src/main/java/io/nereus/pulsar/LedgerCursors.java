@@ -20,7 +20,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The cursors of one ledger: which exist, which are being made or deleted, which are active.
+ * The cursors of one ledger: which exist, which are being made or deleted.
  *
  * <p>Promises: one cursor per name; concurrent opens of a name share one creation, concurrent deletions one deletion, and
  * an open that meets a deletion makes a new cursor after it; a durable cursor is durable before anybody sees it and gone
@@ -33,7 +33,6 @@ final class LedgerCursors {
 
     private final NereusManagedLedger ledger;
     private final CursorContainer all = new CursorContainer();
-    private final CursorContainer active = new CursorContainer();
     private final Map<String, CompletableFuture<ManagedCursor>> opening = new HashMap<>();
     private final Map<String, CompletableFuture<Void>> deleting = new HashMap<>();
 
@@ -45,7 +44,14 @@ final class LedgerCursors {
         return all;
     }
 
+    /** Those that are active now. Made for the caller: nobody asks often, and every ledger would keep one. */
     CursorContainer active() {
+        CursorContainer active = new CursorContainer();
+        for (ManagedCursor cursor : all.asPulsar()) {
+            if (cursor.isActive()) {
+                active.add(cursor, null);
+            }
+        }
         return active;
     }
 
@@ -264,23 +270,5 @@ final class LedgerCursors {
             sum += cursor.getNumberOfEntriesInBacklog(false);
         }
         return sum;
-    }
-
-    void activate(NereusManagedCursor cursor) {
-        synchronized (active) {
-            if (active.get(cursor.getName()) == null) {
-                active.add(cursor, null);
-            }
-        }
-    }
-
-    void deactivate(NereusManagedCursor cursor) {
-        synchronized (active) {
-            active.remove(cursor.getName());
-        }
-    }
-
-    boolean isActive(NereusManagedCursor cursor) {
-        return active.get(cursor.getName()) != null;
     }
 }

@@ -24,14 +24,16 @@ final class LedgerProperties {
     private final ManagedLedgerInterceptor interceptor;
     private final Map<String, String> hidden;
     private volatile Map<String, String> current;
-    private CompletableFuture<?> tail = CompletableFuture.completedFuture(null);
+    /** The change asked for last; null before the first. */
+    private CompletableFuture<?> tail;
 
     LedgerProperties(NativeStream stream, ManagedLedgerInterceptor interceptor, Map<String, String> recovered) {
         this.stream = stream;
         this.interceptor = interceptor;
         this.current = frozen(visible(recovered));
-        this.hidden = new HashMap<>(recovered);
-        this.hidden.keySet().removeAll(current.keySet());
+        Map<String, String> rest = new HashMap<>(recovered);
+        rest.keySet().removeAll(current.keySet());
+        this.hidden = frozen(rest);
     }
 
     /** Those of {@code stored} that Pulsar sees; a map that the caller may change. */
@@ -41,8 +43,9 @@ final class LedgerProperties {
         return visible;
     }
 
+    /** A copy of its own; most ledgers have no properties, and share one that is empty. */
     private static Map<String, String> frozen(Map<String, String> map) {
-        return Collections.unmodifiableMap(new HashMap<>(map));
+        return map.isEmpty() ? Collections.emptyMap() : Collections.unmodifiableMap(new HashMap<>(map));
     }
 
     /** The durable properties; not to be changed. */
@@ -57,8 +60,9 @@ final class LedgerProperties {
      * @return the new map, once it is durable; completes on the ledger's executor
      */
     synchronized CompletableFuture<Map<String, String>> update(Consumer<Map<String, String>> change) {
+        CompletableFuture<?> before = tail == null ? CompletableFuture.completedFuture(null) : tail;
         CompletableFuture<Map<String, String>> done =
-            tail.handle((ignored, failure) -> null).thenCompose(ignored -> write(change));
+            before.handle((ignored, failure) -> null).thenCompose(ignored -> write(change));
         tail = done;
         return done;
     }

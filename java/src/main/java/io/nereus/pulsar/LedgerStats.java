@@ -1,42 +1,47 @@
 package io.nereus.pulsar;
 
 import java.util.concurrent.TimeUnit;
-import java.util.function.LongSupplier;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.apache.bookkeeper.mledger.impl.ManagedLedgerMBeanImpl;
-import org.apache.bookkeeper.mledger.util.StatsBuckets;
-import org.apache.pulsar.common.stats.Rate;
 
 /**
- * Counters and rates of one ledger.
+ * What happened to one ledger, counted; {@link LedgerBean} shows it to Pulsar.
  *
- * <p>Extends stock's bean because the broker's metrics page casts to it without a guard. Stock's ledger inside is null,
- * so every member that would touch it is overridden, with own counters where stock's are private. Stored and written
- * bytes count one copy of each byte: replication is not the facade's business. Pending BookKeeper operations stay 0,
- * because there are none. The factory calls {@link #refreshStats} every {@code statsPeriodSeconds}. Thread-safe.
+ * <p>Promises: an event is counted before its recording returns; of what never happened nothing is kept, so that a ledger
+ * which is only open costs no counters. The factory ends a period every {@code statsPeriodSeconds}. Thread-safe; takes one
+ * short lock at a time.
  */
-final class LedgerStats extends ManagedLedgerMBeanImpl {
+final class LedgerStats {
 
-    private final String ledgerName;
-    private final LongSupplier storedBytes;
-    private final LongSupplier backlogEntries;
+    /** What is counted, and its value. */
+    enum Kind {
+        /** Committed appends; stored bytes. */
+        ADDS,
+        /** Appends that failed or were refused. */
+        ADD_ERRORS,
+        /** Entries that were read; bytes. */
+        READS,
+        READ_ERRORS,
+        /** Reads that brought entries; entries. Pulsar shows the reads as "entries read". */
+        ENTRIES_READ,
+        MARK_DELETES
+    }
+
+    private static final int KINDS = Kind.values().length;
+
     private final Durations durations;
-    private final Rate added = new Rate();
-    private final StatsBuckets entrySizes = new StatsBuckets(ENTRY_SIZE_BUCKETS_BYTES);
+    /** By kind; null where nothing happened yet. */
+    private final AtomicReferenceArray<Tally> tallies = new AtomicReferenceArray<>(KINDS);
+    private final Distribution entrySizes = new Distribution(ManagedLedgerMBeanImpl.ENTRY_SIZE_BUCKETS_BYTES);
     /** Microseconds. An append is handed on without a queue, so that Pulsar's two latencies are one. */
-    private final StatsBuckets latencies = new StatsBuckets(ENTRY_LATENCY_BUCKETS_USEC);
+    private final Distribution latencies = new Distribution(ManagedLedgerMBeanImpl.ENTRY_LATENCY_BUCKETS_USEC);
 
-    /**
-     * @param storedBytes    live bytes of the ledger
-     * @param backlogEntries unacknowledged entries, summed over all cursors
-     * @param durations      hears of every append and read, too
-     */
-    LedgerStats(String ledgerName, LongSupplier storedBytes, LongSupplier backlogEntries, Durations durations) {
-        super(null);
-        this.ledgerName = ledgerName;
-        this.storedBytes = storedBytes;
-        this.backlogEntries = backlogEntries;
+    /** @param durations hears of every append and read, too */
+    LedgerStats(Durations durations) {
         this.durations = durations;
     }
+
+    // ---- recording
 
     /**
      * An append was committed.
@@ -50,143 +55,80 @@ final class LedgerStats extends ManagedLedgerMBeanImpl {
         durations.appended(latencyNanos);
     }
 
+    void addAddEntrySample(long bytes) {
+        record(Kind.ADDS, 1, bytes);
+        entrySizes.add(bytes);
+    }
+
+    void addAddEntryLatencySample(long latency, TimeUnit unit) {
+        latencies.add(unit.toMicros(latency));
+    }
+
+    void recordAddEntryError() {
+        record(Kind.ADD_ERRORS, 1, 0);
+    }
+
     /** A read was answered; {@code nanos} from its call of the native side until now. */
     void readAnswered(long nanos) {
         durations.read(nanos);
     }
 
-    @Override
-    public void refreshStats(long period, TimeUnit unit) {
-        super.refreshStats(period, unit);
-        double seconds = unit.toMillis(period) / 1000.0;
-        if (seconds > 0) {
-            added.calculateRate(seconds);
-            entrySizes.refresh();
-            latencies.refresh();
+    void addReadEntriesSample(int entries, long bytes) {
+        record(Kind.READS, entries, bytes);
+    }
+
+    void addEntriesRead(int entries) {
+        record(Kind.ENTRIES_READ, 1, entries);
+    }
+
+    void recordReadEntriesError() {
+        record(Kind.READ_ERRORS, 1, 0);
+    }
+
+    void addMarkDeleteOp() {
+        record(Kind.MARK_DELETES, 1, 0);
+    }
+
+    private void record(Kind kind, long events, long value) {
+        int index = kind.ordinal();
+        Tally tally = tallies.get(index);
+        if (tally == null) {
+            Tally fresh = new Tally();
+            Tally first = tallies.compareAndExchange(index, null, fresh);
+            tally = first == null ? fresh : first;
         }
+        tally.record(events, value);
     }
 
-    @Override
-    public void addAddEntrySample(long size) {
-        added.recordEvent(size);
-        entrySizes.addValue(size);
+    /** A period ends. One without length is none. */
+    void refreshStats(long period, TimeUnit unit) {
+        long nanos = unit.toNanos(period);
+        if (nanos <= 0) {
+            return;
+        }
+        for (int i = 0; i < KINDS; i++) {
+            Tally tally = tallies.get(i);
+            if (tally != null) {
+                tally.endPeriod(nanos);
+            }
+        }
+        entrySizes.endPeriod();
+        latencies.endPeriod();
     }
 
-    @Override
-    public String getName() {
-        return ledgerName;
+    // ---- what was recorded
+
+    /** To look at only. */
+    Tally of(Kind kind) {
+        Tally tally = tallies.get(kind.ordinal());
+        return tally == null ? Tally.NONE : tally;
     }
 
-    @Override
-    public double getAddEntryMessagesRate() {
-        return added.getRate();
-    }
-
-    @Override
-    public double getAddEntryBytesRate() {
-        return added.getValueRate();
-    }
-
-    @Override
-    public long getAddEntryBytesTotal() {
-        return added.getTotalValue();
-    }
-
-    @Override
-    public double getAddEntryWithReplicasBytesRate() {
-        return added.getValueRate();
-    }
-
-    @Override
-    public long getAddEntryWithReplicasBytesTotal() {
-        return added.getTotalValue();
-    }
-
-    @Override
-    public long getAddEntrySucceed() {
-        return added.getCount();
-    }
-
-    @Override
-    public long getAddEntrySucceedTotal() {
-        return added.getTotalCount();
-    }
-
-    @Override
-    public double getEntrySizeAverage() {
-        return entrySizes.getAvg();
-    }
-
-    @Override
-    public long[] getEntrySizeBuckets() {
-        return entrySizes.getBuckets();
-    }
-
-    @Override
-    public StatsBuckets getInternalEntrySizeBuckets() {
+    Distribution entrySizes() {
         return entrySizes;
     }
 
-    @Override
-    public long getStoredMessagesSize() {
-        return storedBytes.getAsLong();
-    }
-
-    @Override
-    public long getStoredMessagesLogicalSize() {
-        return storedBytes.getAsLong();
-    }
-
-    @Override
-    public long getNumberOfMessagesInBacklog() {
-        return backlogEntries.getAsLong();
-    }
-
-    // ---- latencies: stock's own recording asks its ledger for OpenTelemetry instruments from Pulsar 4.2 on
-
-    @Override
-    public void addAddEntryLatencySample(long latency, TimeUnit unit) {
-        latencies.addValue(unit.toMicros(latency));
-    }
-
-    @Override
-    public void addLedgerAddEntryLatencySample(long latency, TimeUnit unit) {
-        latencies.addValue(unit.toMicros(latency));
-    }
-
-    /** Spans follow each other without a pause, and nothing reports one. */
-    @Override
-    public void addLedgerSwitchLatencySample(long latency, TimeUnit unit) {
-        // nothing is switched
-    }
-
-    @Override
-    public double getAddEntryLatencyAverageUsec() {
-        return latencies.getAvg();
-    }
-
-    @Override
-    public long[] getAddEntryLatencyBuckets() {
-        return latencies.getBuckets();
-    }
-
-    @Override
-    public StatsBuckets getInternalAddEntryLatencyBuckets() {
-        return latencies;
-    }
-
-    @Override
-    public double getLedgerAddEntryLatencyAverageUsec() {
-        return latencies.getAvg();
-    }
-
-    @Override
-    public long[] getLedgerAddEntryLatencyBuckets() {
-        return latencies.getBuckets();
-    }
-
-    @Override
-    public StatsBuckets getInternalLedgerAddEntryLatencyBuckets() {
+    Distribution latencies() {
         return latencies;
     }
 }

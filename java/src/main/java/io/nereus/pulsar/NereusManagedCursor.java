@@ -78,6 +78,7 @@ class NereusManagedCursor extends CursorQueries {
 
     private volatile long lastActiveMillis;
     private volatile double throttleMarkDelete;
+    private volatile boolean active;
     private volatile boolean alwaysInactive;
     private volatile ManagedCursorAttributes attributes;
 
@@ -422,25 +423,22 @@ class NereusManagedCursor extends CursorQueries {
 
     @Override
     public void setActive() {
-        if (!alwaysInactive) {
-            ledger.activateCursor(this);
-        }
+        active = true;
     }
 
     @Override
     public void setInactive() {
-        ledger.deactivateCursor(this);
+        active = false;
     }
 
     @Override
     public void setAlwaysInactive() {
         alwaysInactive = true;
-        setInactive();
     }
 
     @Override
     public boolean isActive() {
-        return ledger.isCursorActive(this);
+        return active && !alwaysInactive;
     }
 
     /** The rate set last. It permits to persist less often, which is made use of only under load. */
@@ -457,7 +455,7 @@ class NereusManagedCursor extends CursorQueries {
     /** Entries that were read for this cursor from elsewhere than its ledger count with the ledger's own reads. */
     @Override
     public void updateReadStats(int readEntriesCount, long readEntriesSize) {
-        ledger.mbean().addReadEntriesSample(readEntriesCount, readEntriesSize);
+        ledger.stats().addReadEntriesSample(readEntriesCount, readEntriesSize);
     }
 
     @Override

@@ -109,8 +109,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         this.interceptor = config.getManagedLedgerInterceptor();
         this.lifecycle = new LedgerLifecycle(name, source == null && opened.state().terminated());
         this.cursors = new LedgerCursors(this);
-        this.stats = new LedgerStats(name, extent.spans()::totalBytes, cursors::backlogEntries,
-            factory.durations());
+        this.stats = new LedgerStats(factory.durations());
         this.pendingAdds = source == null ? new PendingAdds(name, stream, lifecycle, stats, executor, interceptor,
             factory.maxEntryBytes(), this) : new ShadowAdds(this, source, extent, lifecycle, stats, interceptor);
         this.reader = new EntryReader(name, entries(), extent.projection(), stats, interceptor);
@@ -195,7 +194,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return clock;
     }
 
-    LedgerStats mbean() {
+    LedgerStats stats() {
         return stats;
     }
 
@@ -286,18 +285,6 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         if (newMarkDeleteEnd >> spanBits > oldMarkDeleteEnd >> spanBits) {
             trimmer.checkSoon();
         }
-    }
-
-    void activateCursor(NereusManagedCursor cursor) {
-        cursors.activate(cursor);
-    }
-
-    void deactivateCursor(NereusManagedCursor cursor) {
-        cursors.deactivate(cursor);
-    }
-
-    boolean isCursorActive(NereusManagedCursor cursor) {
-        return cursors.isActive(cursor);
     }
 
     /** Runs on the ledger's executor; in place if the factory has already shut its threads down. */
@@ -460,6 +447,7 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
         return cursors.all().asPulsar();
     }
 
+    /** Those that are active now; a container of the caller's own. */
     @Override
     public Iterable<ManagedCursor> getActiveCursors() {
         return cursors.active().asPulsar();
@@ -492,9 +480,10 @@ final class NereusManagedLedger extends LedgerQueries implements PendingAdds.Lis
             : search.publishTimeAfter(slowest.getMarkDeletedPosition());
     }
 
+    /** A view, made for the caller: see {@link LedgerBean}. */
     @Override
     public ManagedLedgerMXBean getStats() {
-        return stats;
+        return new LedgerBean(name, stats, extent.spans()::totalBytes, cursors::backlogEntries);
     }
 
     /** Made once: every collection of metrics asks for it. */

@@ -136,7 +136,7 @@ final class NereusManagedLedgerFactory implements ManagedLedgerFactory {
         long period = now - statsRefreshedNanos;
         statsRefreshedNanos = now;
         for (ManagedLedger ledger : getManagedLedgers().values()) {
-            ((NereusManagedLedger) ledger).mbean().refreshStats(period, TimeUnit.NANOSECONDS);
+            ((NereusManagedLedger) ledger).stats().refreshStats(period, TimeUnit.NANOSECONDS);
         }
     }
 

@@ -43,8 +43,8 @@ final class NereusReadOnlyManagedLedger implements ReadOnlyManagedLedger, Cursor
         this.projection = new Projection(opened.firstLedgerId(), opened.spanBits());
         this.navigator = new PositionNavigator(projection, this::trimOffset, this::committedEnd);
         NativeStream stream = openedLedger.stream();
-        this.reader = new EntryReader(name, stream, projection,
-            new LedgerStats(name, () -> opened.state().bytes(), () -> 0, durations), config.getManagedLedgerInterceptor());
+        this.reader = new EntryReader(name, stream, projection, new LedgerStats(durations),
+            config.getManagedLedgerInterceptor());
         this.handle = CLEANER.register(this, stream::close);
     }
 

@@ -17,27 +17,47 @@ final class WaitingCursors {
 
     private static final Logger log = LoggerFactory.getLogger(WaitingCursors.class);
 
-    private final Set<ManagedCursor> waiting = ConcurrentHashMap.newKeySet();
+    /** Made by the first cursor that waits, and then kept; null before: a topic without consumers never has one. */
+    private volatile Set<ManagedCursor> waiting;
 
     void add(NereusManagedCursor cursor) {
-        waiting.add(cursor);
+        made().add(cursor);
+    }
+
+    private Set<ManagedCursor> made() {
+        Set<ManagedCursor> made = waiting;
+        if (made == null) {
+            synchronized (this) {
+                made = waiting;
+                if (made == null) {
+                    made = ConcurrentHashMap.newKeySet();
+                    waiting = made;
+                }
+            }
+        }
+        return made;
     }
 
     void remove(ManagedCursor cursor) {
-        waiting.remove(cursor);
+        Set<ManagedCursor> made = waiting;
+        if (made != null) {
+            made.remove(cursor);
+        }
     }
 
     int size() {
-        return waiting.size();
+        Set<ManagedCursor> made = waiting;
+        return made == null ? 0 : made.size();
     }
 
     /** Tells every cursor that waits now. On the ledger's executor. */
     void wakeAll() {
-        if (waiting.isEmpty()) {
+        Set<ManagedCursor> made = waiting;
+        if (made == null || made.isEmpty()) {
             return;
         }
-        for (ManagedCursor cursor : waiting) {
-            if (!waiting.remove(cursor)) {
+        for (ManagedCursor cursor : made) {
+            if (!made.remove(cursor)) {
                 continue; // it stopped waiting in the meantime
             }
             try {

@@ -119,7 +119,7 @@ public class ManyTopicsTest {
     public void refreshingTheRatesOfAllIsCheap() {
         long start = System.nanoTime();
         for (ManagedLedger ledger : ledgers) {
-            ((NereusManagedLedger) ledger).mbean().refreshStats(1, TimeUnit.SECONDS);
+            ((NereusManagedLedger) ledger).stats().refreshStats(1, TimeUnit.SECONDS);
         }
         long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
         log.info("rates of {} topics: {} ms", TOPICS, millis);

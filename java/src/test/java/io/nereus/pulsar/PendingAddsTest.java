@@ -69,7 +69,7 @@ public class PendingAddsTest {
     }
 
     private PendingAdds over(ManagedLedgerInterceptor interceptor) {
-        return new PendingAdds("t", stream, lifecycle, new LedgerStats("t", () -> 0, () -> 0, Durations.UNHEARD), tasks::add, interceptor,
+        return new PendingAdds("t", stream, lifecycle, new LedgerStats(Durations.UNHEARD), tasks::add, interceptor,
             LIMIT, new PendingAdds.Listener() {
                 @Override
                 public Position committed(long offset, int storedBytes, long appendMillis) {

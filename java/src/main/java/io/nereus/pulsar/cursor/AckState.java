@@ -2,10 +2,12 @@ package io.nereus.pulsar.cursor;
 
 import io.nereus.pulsar.bridge.AckPage;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.NavigableSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -26,8 +28,10 @@ public final class AckState {
     /** Most words of the messages of one batch: what the engine stores. A larger batch is acknowledged as a whole. */
     public static final int MAX_BATCH_WORDS = 1024;
 
-    private final TreeMap<Long, AckedPage> pages = new TreeMap<>();
-    private final TreeSet<Long> dirtyPages = new TreeSet<>();
+    /** By number; the shared empty map of the JDK until there is a page, which most cursors never have. */
+    private NavigableMap<Long, AckedPage> pages = Collections.emptyNavigableMap();
+    /** The same for the numbers of those that changed. */
+    private NavigableSet<Long> dirtyPages = Collections.emptyNavigableSet();
     private long markDeleteEnd;
     private boolean markDeleteDirty;
     /** Wholly acknowledged offsets at or beyond the mark-delete end. */
@@ -60,7 +64,7 @@ public final class AckState {
             if (start < markDeleteEnd) {
                 page.dropBelow(AckedPage.lowOf(markDeleteEnd));
             }
-            if (!page.isEmpty() && state.pages.put(stored.pageNo(), page) != null) {
+            if (!page.isEmpty() && state.put(stored.pageNo(), page) != null) {
                 throw new IllegalArgumentException("ack page " + stored.pageNo() + " is stored twice");
             }
         }
@@ -137,8 +141,8 @@ public final class AckState {
                 return false;
             }
             case CHANGED -> {
-                pages.put(pageNo, page);
-                dirtyPages.add(pageNo);
+                put(pageNo, page);
+                markDirty(pageNo);
                 return true;
             }
             default -> {
@@ -315,7 +319,7 @@ public final class AckState {
             changed.add((page == null ? new AckedPage() : page).toStored(pageNo));
         }
         Changes changes = new Changes(markDeleteEnd, List.copyOf(changed));
-        dirtyPages.clear();
+        dirtyPages = Collections.emptyNavigableSet();
         markDeleteDirty = false;
         return changes;
     }
@@ -325,7 +329,7 @@ public final class AckState {
         markDeleteDirty = true;
         for (AckPage page : changes.pages()) {
             if (AckedPage.startOf(page.pageNo() + 1) > markDeleteEnd) {
-                dirtyPages.add(page.pageNo());
+                markDirty(page.pageNo());
             }
         }
     }
@@ -333,7 +337,7 @@ public final class AckState {
     /** An independent copy in which nothing is dirty. */
     public AckState copy() {
         AckState copy = new AckState(markDeleteEnd);
-        pages.forEach((pageNo, page) -> copy.pages.put(pageNo, page.copy()));
+        pages.forEach((pageNo, page) -> copy.put(pageNo, page.copy()));
         copy.ackedBeyond = ackedBeyond;
         copy.ranges = ranges;
         return copy;
@@ -346,8 +350,28 @@ public final class AckState {
 
     private AckedPage pageFor(long offset) {
         long pageNo = AckedPage.pageOf(offset);
+        markDirty(pageNo);
+        AckedPage page = pages.get(pageNo);
+        if (page == null) {
+            page = new AckedPage();
+            put(pageNo, page);
+        }
+        return page;
+    }
+
+    /** Returns the page that was there before, or null. */
+    private AckedPage put(long pageNo, AckedPage page) {
+        if (pages.isEmpty()) {
+            pages = new TreeMap<>();
+        }
+        return pages.put(pageNo, page);
+    }
+
+    private void markDirty(long pageNo) {
+        if (dirtyPages.isEmpty()) {
+            dirtyPages = new TreeSet<>();
+        }
         dirtyPages.add(pageNo);
-        return pages.computeIfAbsent(pageNo, absent -> new AckedPage());
     }
 
     /** First offset of the run that {@code acked} belongs to. */
@@ -383,6 +407,18 @@ public final class AckState {
 
     /** Moves the mark-delete end to {@code end}, which is not acknowledged, so no run lies across it. */
     private void moveTo(long end) {
+        if (!pages.isEmpty()) {
+            passPages(end);
+        }
+        if (!dirtyPages.isEmpty()) {
+            dirtyPages.headSet(AckedPage.pageOf(end)).clear();
+        }
+        markDeleteEnd = end;
+        markDeleteDirty = true;
+    }
+
+    /** Drops what the pages hold below {@code end}, and the pages that hold nothing more. */
+    private void passPages(long end) {
         long endPage = AckedPage.pageOf(end);
         NavigableMap<Long, AckedPage> passed = pages.headMap(endPage, AckedPage.lowOf(end) > 0);
         boolean lastWasAcked = false;
@@ -403,9 +439,9 @@ public final class AckState {
                 it.remove();
             }
         }
-        dirtyPages.headSet(endPage).clear();
-        markDeleteEnd = end;
-        markDeleteDirty = true;
+        if (pages.isEmpty()) {
+            pages = Collections.emptyNavigableMap();
+        }
     }
 
     private void recount() {

@@ -1,6 +1,5 @@
 package io.nereus.pulsar.cursor;
 
-import java.util.concurrent.atomic.LongAdder;
 import org.apache.bookkeeper.mledger.ManagedCursor;
 import org.apache.bookkeeper.mledger.ManagedCursorMXBean;
 
@@ -9,17 +8,18 @@ import org.apache.bookkeeper.mledger.ManagedCursorMXBean;
  *
  * <p>"Ledger" stands for the place where a cursor's state is persisted, which here is the engine. Two members are
  * always 0 because nothing of a cursor is written to the metadata store. Logical and physical size are the same: the
- * engine stores one copy. Thread-safe.
+ * engine stores one copy. Thread-safe, by one short lock: a cursor has one write under way at most, so that nobody waits for
+ * it, and there may be a hundred thousand cursors.
  */
 public final class CursorStats implements ManagedCursorMXBean {
 
     private final ManagedCursor cursor;
-    private final LongAdder persisted = new LongAdder();
-    private final LongAdder persistErrors = new LongAdder();
-    private final LongAdder metadataPersisted = new LongAdder();
-    private final LongAdder metadataErrors = new LongAdder();
-    private final LongAdder bytesWritten = new LongAdder();
-    private final LongAdder bytesRead = new LongAdder();
+    private long persisted;
+    private long persistErrors;
+    private long metadataPersisted;
+    private long metadataErrors;
+    private long bytesWritten;
+    private long bytesRead;
 
     /** Starts all counters at 0. */
     public CursorStats(ManagedCursor cursor) {
@@ -37,57 +37,65 @@ public final class CursorStats implements ManagedCursorMXBean {
     }
 
     @Override
-    public void persistToLedger(boolean success) {
-        (success ? persisted : persistErrors).increment();
+    public synchronized void persistToLedger(boolean success) {
+        if (success) {
+            persisted++;
+        } else {
+            persistErrors++;
+        }
     }
 
     @Override
-    public void persistToZookeeper(boolean success) {
-        (success ? metadataPersisted : metadataErrors).increment();
+    public synchronized void persistToZookeeper(boolean success) {
+        if (success) {
+            metadataPersisted++;
+        } else {
+            metadataErrors++;
+        }
     }
 
     @Override
-    public long getPersistLedgerSucceed() {
-        return persisted.sum();
+    public synchronized long getPersistLedgerSucceed() {
+        return persisted;
     }
 
     @Override
-    public long getPersistLedgerErrors() {
-        return persistErrors.sum();
+    public synchronized long getPersistLedgerErrors() {
+        return persistErrors;
     }
 
     @Override
-    public long getPersistZookeeperSucceed() {
-        return metadataPersisted.sum();
+    public synchronized long getPersistZookeeperSucceed() {
+        return metadataPersisted;
     }
 
     @Override
-    public long getPersistZookeeperErrors() {
-        return metadataErrors.sum();
+    public synchronized long getPersistZookeeperErrors() {
+        return metadataErrors;
     }
 
     @Override
-    public void addWriteCursorLedgerSize(long size) {
-        bytesWritten.add(size);
+    public synchronized void addWriteCursorLedgerSize(long size) {
+        bytesWritten += size;
     }
 
     @Override
-    public void addReadCursorLedgerSize(long size) {
-        bytesRead.add(size);
+    public synchronized void addReadCursorLedgerSize(long size) {
+        bytesRead += size;
     }
 
     @Override
-    public long getWriteCursorLedgerSize() {
-        return bytesWritten.sum();
+    public synchronized long getWriteCursorLedgerSize() {
+        return bytesWritten;
     }
 
     @Override
-    public long getWriteCursorLedgerLogicalSize() {
-        return bytesWritten.sum();
+    public synchronized long getWriteCursorLedgerLogicalSize() {
+        return bytesWritten;
     }
 
     @Override
-    public long getReadCursorLedgerSize() {
-        return bytesRead.sum();
+    public synchronized long getReadCursorLedgerSize() {
+        return bytesRead;
     }
 }
