@@ -1,7 +1,7 @@
-//! What an open stream costs while nothing happens on it. Not part of the usual run, because it opens 100,000 of them:
+//! What an open stream with a cursor costs while nothing happens on it. Not part of the usual run, because it opens 100,000 of them:
 //!
 //! `cargo test --release -p nereus-core --test idle -- --ignored --nocapture`, `NEREUS_STREAMS=<count>` for another number,
-//! `NEREUS_APPENDS=<count>` for streams with a history: each of the newest 32 commits of a stream takes another 96 bytes in its head,
+//! `NEREUS_CURSORS=<count>` for other than one cursor each, `NEREUS_APPENDS=<count>` for streams with a history: each of the newest 32 commits of a stream takes another 96 bytes in its head,
 //! so that a stream that was busy takes up to 3 KiB more.
 //!
 //! A process of its own, so that its resident memory is that of the streams; the first half of them is opened before the first
@@ -17,15 +17,21 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use futures::stream::{self, StreamExt};
 use nereus_core::commit::AppendOutcome;
+use nereus_core::cursor::CursorUpdate;
 use nereus_core::engine::{Config, Engine, OpenLedger};
 use nereus_core::env::{real, Env};
 use nereus_core::metadata::broker_memory::MemoryBroker;
 use nereus_core::metadata::pulsar::BrokerStore;
 use nereus_core::metadata::{Expected, Verdict};
 use nereus_core::stream::Stream;
+use nereus_core::types::Offset;
 
-/// Most bytes of an idle open stream.
+/// Most bytes of an idle open stream without cursors.
 const MOST: u64 = 2048;
+/// Most bytes that each cursor adds.
+const MOST_OF_CURSOR: u64 = 1024;
+/// Cursors of each stream.
+const CURSORS: u64 = 1;
 /// Opens under way at the same time: they share syncs.
 const AT_ONCE: usize = 256;
 
@@ -48,13 +54,19 @@ fn process() -> Process {
     }
 }
 
-async fn open(engine: &Engine, n: u64, appends: u64) -> Stream {
+async fn open(engine: &Engine, n: u64) -> Stream {
     let request = OpenLedger {
         name: format!("public/default/persistent/a-topic-with-a-usual-name-{n:08}"),
         create_if_missing: true,
         ..OpenLedger::default()
     };
-    let stream = engine.open_ledger(request).await.unwrap().stream;
+    engine.open_ledger(request).await.unwrap().stream
+}
+
+async fn fill(stream: &Stream, cursors: u64, appends: u64) {
+    for n in 0..cursors {
+        stream.persist_cursor(new_cursor(n)).await.unwrap();
+    }
     for _ in 0..appends {
         let (reply, outcome) = oneshot::channel();
         stream
@@ -64,7 +76,18 @@ async fn open(engine: &Engine, n: u64, appends: u64) -> Stream {
             .unwrap();
         assert!(matches!(outcome.await, Ok(AppendOutcome::Committed { .. })));
     }
-    stream
+}
+
+fn new_cursor(n: u64) -> CursorUpdate {
+    CursorUpdate {
+        name: format!("subscription-{n}"),
+        create: true,
+        full: true,
+        mark_delete_end: Offset::ZERO,
+        position_properties: None,
+        cursor_properties: None,
+        pages: Vec::new(),
+    }
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -87,8 +110,8 @@ async fn engine(directory: &Path, env: &Env, broker: &MemoryBroker) -> Engine {
         .unwrap()
 }
 
-async fn open_all(engine: &Engine, from: u64, to: u64, appends: u64) -> Vec<Stream> {
-    let opened = stream::iter(from..to).map(|n| open(engine, n, appends));
+async fn open_all(engine: &Engine, from: u64, to: u64) -> Vec<Stream> {
+    let opened = stream::iter(from..to).map(|n| open(engine, n));
     opened.buffered(AT_ONCE).collect().await
 }
 
@@ -117,7 +140,12 @@ async fn dump(broker: &MemoryBroker) -> Vec<(String, Bytes)> {
 async fn prepare(directory: &Path, env: &Env, count: u64) {
     let broker = MemoryBroker::new();
     let engine = engine(directory, env, &broker).await;
-    drop(open_all(&engine, 0, count, number("NEREUS_APPENDS", 0)).await);
+    let (cursors, appends) = (number("NEREUS_CURSORS", CURSORS), number("NEREUS_APPENDS", 0));
+    let made = open_all(&engine, 0, count).await;
+    stream::iter(&made)
+        .for_each_concurrent(AT_ONCE, |stream| fill(stream, cursors, appends))
+        .await;
+    drop(made);
     engine.close().await.unwrap();
     let mut out = String::new();
     for (path, value) in dump(&broker).await {
@@ -143,7 +171,7 @@ async fn prepared(directory: &Path) -> MemoryBroker {
 
 #[test]
 #[ignore = "opens 100,000 streams: run it by name"]
-fn idle_streams_take_at_most_two_kibibytes_and_no_task_thread_or_file_each() {
+fn idle_streams_take_little_memory_and_no_task_thread_or_file_each() {
     let count = number("NEREUS_STREAMS", 100_000);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -166,14 +194,15 @@ fn idle_streams_take_at_most_two_kibibytes_and_no_task_thread_or_file_each() {
         let engine = engine(directory.path(), &env, &broker).await;
         let warm = count / 2;
         let look = || (process(), runtime.metrics().num_alive_tasks());
-        let mut held = open_all(&engine, 0, warm, 0).await;
+        let mut held = open_all(&engine, 0, warm).await;
         let before = look();
-        held.extend(open_all(&engine, warm, count, 0).await);
+        held.extend(open_all(&engine, warm, count).await);
         env.clock.sleep(Duration::from_secs(3)).await;
         let after = look();
         let each = after.0.bytes.saturating_sub(before.0.bytes) / (count - warm);
         println!("{count} idle streams: {each} bytes each; {before:?} before, {after:?} after");
-        assert!(each <= MOST, "{each} bytes each");
+        let most = MOST + number("NEREUS_CURSORS", CURSORS) * MOST_OF_CURSOR;
+        assert!(each <= most, "{each} bytes each, of {most}");
         assert!(after.1 <= before.1 + 2, "an idle stream has no task");
         assert!(after.0.files <= before.0.files + 64, "an idle stream has no file");
         assert!(after.0.threads <= before.0.threads + 8, "an idle stream has no thread");

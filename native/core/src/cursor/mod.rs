@@ -60,7 +60,8 @@ pub struct Cursors {
 }
 
 struct State {
-    slots: BTreeMap<String, Slot>,
+    /// By name. Boxed: a node of the map has room for eleven, and most streams have one cursor.
+    slots: BTreeMap<Box<str>, Box<Slot>>,
     stopped: Option<Box<Error>>,
 }
 
@@ -104,7 +105,7 @@ impl Cursors {
         let slots = claimed
             .known
             .into_iter()
-            .map(|(name, known)| (name, Slot::new(&env, known)))
+            .map(|(name, known)| (name.into_boxed_str(), Slot::new(&env, known)))
             .collect();
         let state = Mutex::new(State { slots, stopped: None });
         Ok((
@@ -185,7 +186,7 @@ impl Cursors {
             if let Some(reason) = &state.stopped {
                 return Box::pin(std::future::ready(Err((**reason).clone())));
             }
-            let slot = match state.slots.entry(name.to_owned()) {
+            let slot = match state.slots.entry(name.into()) {
                 Entry::Occupied(slot) => slot.into_mut(),
                 Entry::Vacant(slot) => slot.insert(Slot::new(&self.env, Known::Absent)),
             };
@@ -234,7 +235,7 @@ impl Cursors {
         known = self.update(name, known, run).await;
 
         let mut state = self.state.lock();
-        if let Entry::Occupied(mut slot) = state.slots.entry(name.to_owned()) {
+        if let Entry::Occupied(mut slot) = state.slots.entry(name.into()) {
             match slot.get().waiting.is_empty() && matches!(known, Known::Absent | Known::Left(_)) {
                 true => drop(slot.remove()),
                 false => slot.get_mut().known = known,
@@ -245,12 +246,12 @@ impl Cursors {
 }
 
 impl Slot {
-    fn new(env: &Env, known: Known) -> Slot {
-        Slot {
+    fn new(env: &Env, known: Known) -> Box<Slot> {
+        Box::new(Slot {
             known,
             waiting: Vec::new(),
             steps: Sequence::new(env.spawner.clone()),
-        }
+        })
     }
 }
 
