@@ -13,6 +13,11 @@ pub enum OpenMode {
     ReadWrite,
     /// Must not exist; read and write.
     CreateNew,
+    /// Must exist; for [`DiskFile::write_durably_at`] past the page cache, where the file system can: memory, position and length of
+    /// every write are multiples of [`ALIGNMENT`](super::ALIGNMENT). Readers open the file for themselves.
+    Direct,
+    /// As [`OpenMode::Direct`]; must not exist.
+    CreateDirect,
 }
 
 /// A directory tree. Blocking calls: only from dedicated tasks, blocking work or start-up.
@@ -43,6 +48,11 @@ pub trait DiskFile: Send + Sync + 'static {
     fn write_all_at(&self, buf: &[u8], position: u64) -> io::Result<()>;
     /// Makes written bytes durable (fdatasync).
     fn sync_data(&self) -> io::Result<()>;
+    /// Writes all bytes at `position`; they are durable when it returns. After a failure nobody knows what is on the disk.
+    fn write_durably_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        self.write_all_at(buf, position)?;
+        self.sync_data()
+    }
     /// Reserves space so that later writes cannot run out of it.
     fn allocate(&self, length: u64) -> io::Result<()>;
     /// Cuts or extends the file (with zeros); durable after [`DiskFile::sync_data`].

@@ -2,6 +2,7 @@
 //!
 //! Owns: the traits. `real` has the ones of the operating system; simulated ones live with the tests.
 
+mod aligned;
 pub mod disk;
 pub mod real;
 mod sequence;
@@ -13,6 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use aligned::{AlignedBuffer, ALIGNMENT};
 pub use disk::{Disk, DiskFile, OpenMode};
 pub use sequence::Sequence;
 

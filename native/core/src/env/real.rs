@@ -11,16 +11,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 use tokio::runtime::Handle;
 
-use super::{BoxFuture, Clock, Disk, DiskFile, Env, OpenMode, Random, Spawner};
+use super::{BoxFuture, Clock, Disk, DiskFile, Env, OpenMode, Random, Spawner, ALIGNMENT};
 
 /// The world of this process, with tasks and timers on the runtime of `handle`.
 ///
@@ -119,6 +119,8 @@ impl Disk for OsDisk {
             OpenMode::Read => options.read(true),
             OpenMode::ReadWrite => options.read(true).write(true),
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
+            OpenMode::Direct => return Ok(Arc::new(ThroughFile(open_direct(path, false)?))),
+            OpenMode::CreateDirect => return Ok(Arc::new(ThroughFile(open_direct(path, true)?))),
         };
         Ok(Arc::new(OsFile(options.open(path)?)))
     }
@@ -166,6 +168,85 @@ impl Disk for OsDisk {
     }
 }
 
+/// Opens a file whose writes are durable when they return, past the page cache where the file system allows it for blocks of
+/// [`ALIGNMENT`] bytes. One system call then does what a write and a sync would, without a copy, and a log that is read rarely does not
+/// push what is read often out of memory.
+fn open_direct(path: &Path, create: bool) -> io::Result<File> {
+    let durable = OFlags::DSYNC.bits().cast_signed();
+    let direct = OFlags::DIRECT.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.write(true);
+    match options.create_new(create).custom_flags(durable | direct).open(path) {
+        Ok(file) if takes_blocks(&file) => return Ok(file),
+        // Its blocks are larger than ours.
+        Ok(_) => {}
+        // It cannot write past the page cache at all.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {}
+        Err(e) => return Err(e),
+    }
+    // A refused open may have created the file, or not.
+    options
+        .create_new(false)
+        .create(create)
+        .custom_flags(durable)
+        .open(path)
+}
+
+/// Whether direct writes of [`ALIGNMENT`] bytes are possible; a kernel that does not say so (before 6.1) is believed to take them, as
+/// the file systems of its time do.
+fn takes_blocks(file: &File) -> bool {
+    let Ok(stat) = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else {
+        return true;
+    };
+    let fits = |alignment: u32| alignment > 0 && u64::from(alignment) <= ALIGNMENT as u64;
+    stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0
+        || (fits(stat.stx_dio_mem_align) && fits(stat.stx_dio_offset_align))
+}
+
+/// A file whose writes are durable when they return.
+struct ThroughFile(File);
+
+impl DiskFile for ThroughFile {
+    fn read_exact_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the file is open for writing only",
+        ))
+    }
+
+    fn write_all_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        self.0.write_all_at(buf, position)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write_durably_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        self.0.write_all_at(buf, position)
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        allocate(&self.0, length)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+fn allocate(file: &File, length: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
+        // Some file systems cannot reserve; there the zeros that follow do it.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length),
+        other => Ok(other?),
+    }
+}
+
 struct OsFile(File);
 
 impl DiskFile for OsFile {
@@ -182,11 +263,7 @@ impl DiskFile for OsFile {
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, length) {
-            // Some file systems cannot reserve; there the zeros that follow do it.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.0.set_len(length),
-            other => Ok(other?),
-        }
+        allocate(&self.0, length)
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -201,6 +278,7 @@ impl DiskFile for OsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::AlignedBuffer;
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread()
@@ -243,6 +321,36 @@ mod tests {
         assert_eq!(file.length().unwrap(), 5_000);
         assert!(OsDisk.open(&path, OpenMode::CreateNew).is_err());
         assert!(OsDisk.free_bytes(directory.path()).unwrap() > 0);
+    }
+
+    /// Where the file system of the build, and one in memory, keep a file written past the page cache.
+    #[test]
+    fn what_is_written_durably_in_blocks_is_read_by_others_and_replaces_what_they_had_read() {
+        let memory = Path::new("/dev/shm");
+        let mut places = vec![tempfile::tempdir_in(".").unwrap(), tempfile::tempdir().unwrap()];
+        places.extend(memory.is_dir().then(|| tempfile::tempdir_in(memory).unwrap()));
+        for directory in places {
+            let path = directory.path().join("file");
+            let file = OsDisk.open(&path, OpenMode::CreateDirect).unwrap();
+            file.allocate(16 * ALIGNMENT as u64).unwrap();
+            let reader = OsDisk.open(&path, OpenMode::Read).unwrap();
+            let mut buffer = AlignedBuffer::with_capacity(2 * ALIGNMENT);
+            for round in 1..=3u8 {
+                buffer.reset(2 * ALIGNMENT);
+                buffer.extend_from_slice(&vec![round; 2 * ALIGNMENT]);
+                file.write_durably_at(&buffer, ALIGNMENT as u64).unwrap();
+                let mut back = vec![0; 2 * ALIGNMENT];
+                reader.read_exact_at(&mut back, ALIGNMENT as u64).unwrap();
+                assert_eq!(back, *buffer);
+            }
+            assert_eq!(file.length().unwrap(), 16 * ALIGNMENT as u64);
+            assert!(OsDisk.open(&path, OpenMode::CreateDirect).is_err(), "it exists");
+            let again = OsDisk.open(&path, OpenMode::Direct).unwrap();
+            buffer.resize(ALIGNMENT);
+            again.write_durably_at(&buffer, 0).unwrap();
+            assert!(again.read_exact_at(&mut [0], 0).is_err(), "it is open for writing");
+            assert!(OsDisk.open(&directory.path().join("none"), OpenMode::Direct).is_err());
+        }
     }
 
     #[test]

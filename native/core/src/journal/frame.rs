@@ -20,6 +20,7 @@
 
 use bytes::{BufMut, Bytes};
 
+use crate::env::AlignedBuffer;
 use crate::metadata::Version;
 use crate::mutant::{active, Mutant};
 use crate::record::Key;
@@ -276,18 +277,18 @@ impl Part {
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut AlignedBuffer) {
         match self {
             Part::Entries(entries) => {
                 for (entry, crc32c) in entries {
-                    out.put_u32(u32::try_from(entry.len()).unwrap_or(u32::MAX));
-                    out.put_u32(*crc32c);
+                    out.extend_from_slice(&word(entry.len()).to_be_bytes());
+                    out.extend_from_slice(&crc32c.to_be_bytes());
                 }
                 for (entry, _) in entries {
-                    out.put_slice(entry);
+                    out.extend_from_slice(entry);
                 }
             }
-            Part::Plain(bytes) => out.put_slice(bytes),
+            Part::Plain(bytes) => out.extend_from_slice(bytes),
         }
     }
 }
@@ -309,15 +310,19 @@ pub fn frame_bytes(table: usize, body: usize) -> usize {
 /// Writes a frame into `out` (cleared first) and says where each part came to lie. A frame without deltas is an idle marker.
 ///
 /// The caller keeps the frame below 4 GiB; a segment is far smaller.
-pub fn encode(header: &Header, deltas: &[(Descriptor, Part)], witnesses: &[Scope], out: &mut Vec<u8>) -> Vec<Placed> {
+pub fn encode(
+    header: &Header,
+    deltas: &[(Descriptor, Part)],
+    witnesses: &[Scope],
+    out: &mut AlignedBuffer,
+) -> Vec<Placed> {
     let descriptors: usize = deltas.iter().map(|(descriptor, _)| descriptor.table_bytes()).sum();
     let table = descriptors.saturating_add(witnesses.len().saturating_mul(16));
     let body: usize = deltas.iter().map(|(_, part)| part.body_bytes()).sum();
     let total = frame_bytes(table, body);
     let head = FIXED.saturating_add(table);
-    out.clear();
-    out.reserve(total);
-    out.resize(head, 0);
+    out.reset(total);
+    out.resize(head);
     let mut places = Vec::with_capacity(deltas.len());
     for (_, part) in deltas {
         let from = out.len();
@@ -330,7 +335,7 @@ pub fn encode(header: &Header, deltas: &[(Descriptor, Part)], witnesses: &[Scope
             crc32c,
         });
     }
-    out.resize(total, 0);
+    out.resize(total);
     let (front, rest) = out.split_at_mut(head);
     let body_crc = crc32c::crc32c(rest);
     let (fixed, mut rows) = front.split_at_mut(FIXED);

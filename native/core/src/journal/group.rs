@@ -19,6 +19,7 @@ use super::delta;
 use super::frame::{self, Descriptor, Header, Part, Placed, Scope};
 use super::state::{StateTable, Update};
 use crate::commit::{Append, Changed, HeadCell, HeadChange, StreamHead, Tail};
+use crate::env::AlignedBuffer;
 use crate::error::{Error, Result};
 use crate::metadata::{Expected, Verdict, Version, Versioned, Write};
 use crate::record::{Key, RecordType};
@@ -482,7 +483,7 @@ impl Group {
         frame_position: u64,
         witnesses: &[Scope],
         mut ids: impl FnMut() -> CommitId,
-        out: &mut Vec<u8>,
+        out: &mut AlignedBuffer,
     ) -> std::result::Result<Sealed, (Failed, Error)> {
         let Group {
             heads,

@@ -23,7 +23,7 @@ use super::roll::{Current, NoRoom, Roll};
 use super::space::Space;
 use super::state::{StateTable, Update};
 use super::stats::Counters;
-use crate::env::Env;
+use crate::env::{AlignedBuffer, Env};
 use crate::error::{Error, Result};
 use crate::mutant::{active, Mutant};
 use crate::types::CommitId;
@@ -64,7 +64,7 @@ pub struct Lane {
     position: Position,
     witnesses: Vec<Scope>,
     backlog: VecDeque<Item>,
-    buffer: Vec<u8>,
+    buffer: AlignedBuffer,
     marker_due: bool,
 }
 
@@ -94,7 +94,7 @@ impl Lane {
             position,
             witnesses,
         } = start;
-        let (backlog, buffer) = (VecDeque::new(), Vec::new());
+        let (backlog, buffer) = (VecDeque::new(), AlignedBuffer::default());
         Lane {
             env,
             shared,
@@ -244,20 +244,18 @@ impl Lane {
     fn write(&mut self, versions: u64, scopes: Vec<Scope>) -> Option<Position> {
         let Current { file, .. } = self.roll.current();
         let at = self.position.offset;
-        let written = file.write_all_at(&self.buffer, at).map_err(|e| ("write", e));
-        let sync = || match active(Mutant::SkipFrameSync) || active(Mutant::AnswerBeforeSync) {
-            true => Ok(()),
-            false => file.sync_data(),
+        let began = self.env.clock.monotonic();
+        let written = match active(Mutant::SkipFrameSync) || active(Mutant::AnswerBeforeSync) {
+            true => file.write_all_at(&self.buffer, at),
+            false => file.write_durably_at(&self.buffer, at),
         };
-        let sync = || match sync() {
-            Err(_) if active(Mutant::RetryFailedSync) => sync(),
+        let written = match written {
+            Err(_) if active(Mutant::RetryFailedSync) => file.sync_data(),
             done => done,
         };
-        let began = self.env.clock.monotonic();
-        let done = written.and_then(|()| sync().map_err(|e| ("sync", e)));
         let took = self.env.clock.monotonic().saturating_sub(began);
-        if let Err((op, reason)) = done {
-            self.poison_io(op, reason);
+        if let Err(reason) = written {
+            self.poison_io(reason);
             return None;
         }
         let bytes = self.buffer.len() as u64;
@@ -272,8 +270,8 @@ impl Lane {
         Counters::add(&counters.bytes, bytes);
         self.checkpoints.grown(bytes, counters);
         // A buffer that one large group needed does not stay for ever.
-        if self.buffer.capacity() > self.tuning.group_bytes.saturating_mul(2) {
-            self.buffer = Vec::new();
+        if self.buffer.footprint() > self.tuning.group_bytes.saturating_mul(2) {
+            self.buffer = AlignedBuffer::default();
         }
         Some(self.position)
     }
@@ -308,12 +306,12 @@ impl Lane {
         }
     }
 
-    fn poison_io(&self, op: &'static str, reason: io::Error) {
+    fn poison_io(&self, reason: io::Error) {
         let what = format!(
             "{}; nothing is acknowledged any more by this process: check the disk and restart the broker",
             self.roll.place(self.position.offset)
         );
-        self.poison(Error::io(op, what, reason));
+        self.poison(Error::io("write", what, reason));
     }
 
     fn poison(&self, reason: Error) {

@@ -31,7 +31,7 @@ counters! {
     markers;
     /// Syncs of the journal's files.
     syncs;
-    /// Time that those syncs took, nanoseconds.
+    /// Time that writing and syncing them took, nanoseconds.
     sync_nanos;
     /// Bytes of the frames, padding included.
     bytes;

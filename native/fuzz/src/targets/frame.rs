@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use nereus_core::commit::HeadChange;
+use nereus_core::env::AlignedBuffer;
 use nereus_core::journal::frame::{self, Descriptor, Frame, Header, Part, Scope, FIXED};
 use nereus_core::journal::{commit_of, decode_change, encode_change};
 use nereus_core::metadata::Version;
@@ -39,9 +40,9 @@ pub fn encode(header: &Header, random: &mut Random) -> Vec<u8> {
     let witnesses: Vec<Scope> = (0..random.below(5))
         .map(|_| random.chance(80).then(|| stream(random)))
         .collect();
-    let mut out = Vec::new();
+    let mut out = AlignedBuffer::default();
     frame::encode(header, &deltas, &witnesses, &mut out);
-    out
+    out.to_vec()
 }
 
 fn valid(random: &mut Random) -> Vec<u8> {
@@ -236,9 +237,9 @@ fn again(frame: &Frame, whole: &[u8]) -> Result<(), String> {
     if whole[body_end..].iter().any(|byte| *byte != 0) {
         return Ok(());
     }
-    let mut out = Vec::new();
+    let mut out = AlignedBuffer::default();
     frame::encode(&frame.header, &deltas, &frame.witnesses, &mut out);
-    demand(out == whole, || "a frame is read and written as other bytes".into())
+    demand(*out == *whole, || "a frame is read and written as other bytes".into())
 }
 
 fn check_change(input: &[u8]) -> Result<bool, String> {

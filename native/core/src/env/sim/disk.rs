@@ -14,7 +14,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::SimRandom;
-use crate::env::{Disk, DiskFile, OpenMode};
+use crate::env::{Disk, DiskFile, OpenMode, ALIGNMENT};
 
 const SECTOR: usize = 4096;
 const TEAR: usize = 512;
@@ -450,15 +450,17 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut image = self.0.lock();
         image.enter(Operation::Open, path)?;
-        let inode = match (image.names.get(path).copied(), mode) {
-            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
-            (Some(inode), _) => inode,
-            (None, OpenMode::CreateNew) => image.create(path),
-            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+        let create = matches!(mode, OpenMode::CreateNew | OpenMode::CreateDirect);
+        let inode = match image.names.get(path).copied() {
+            Some(_) if create => return Err(io::ErrorKind::AlreadyExists.into()),
+            Some(inode) => inode,
+            None if create => image.create(path),
+            None => return Err(io::ErrorKind::NotFound.into()),
         };
         Ok(Arc::new(SimFile {
             disk: self.clone(),
             inode,
+            direct: matches!(mode, OpenMode::Direct | OpenMode::CreateDirect),
         }))
     }
 
@@ -542,6 +544,22 @@ impl Drop for Lock {
 struct SimFile {
     disk: SimDisk,
     inode: usize,
+    /// Refuses what does not lie at block boundaries, as the strictest file system does.
+    direct: bool,
+}
+
+impl SimFile {
+    fn check_alignment(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        let aligned =
+            buf.as_ptr().align_offset(ALIGNMENT) == 0 && buf.len() % ALIGNMENT == 0 && position % ALIGNMENT as u64 == 0;
+        match aligned || !self.direct {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a direct write that is not aligned",
+            )),
+        }
+    }
 }
 
 impl DiskFile for SimFile {
@@ -558,6 +576,7 @@ impl DiskFile for SimFile {
     }
 
     fn write_all_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        self.check_alignment(buf, position)?;
         let mut image = self.disk.0.lock();
         image.enter_file(Operation::Write, self)?;
         image.check_space(self.inode, position + buf.len() as u64)?;

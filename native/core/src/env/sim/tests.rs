@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::env::{DiskFile, OpenMode};
+use crate::env::{AlignedBuffer, DiskFile, OpenMode};
 
 const FILE: &str = "/d/file";
 
@@ -19,6 +19,20 @@ fn synced(disk: &SimDisk) -> Arc<dyn DiskFile> {
     file.sync_data().unwrap();
     disk.sync_dir(Path::new("/d")).unwrap();
     file
+}
+
+#[test]
+fn a_direct_file_takes_whole_blocks_of_aligned_memory_only() {
+    let disk = SimDisk::new(1 << 20);
+    let file = disk.open(Path::new(FILE), OpenMode::CreateDirect).unwrap();
+    let mut block = AlignedBuffer::with_capacity(4096);
+    block.resize(4096);
+    file.write_durably_at(&block, 4096).unwrap();
+    assert!(file.write_durably_at(&block, 100).is_err());
+    assert!(file.write_durably_at(&block[..100], 0).is_err());
+    assert!(file.write_durably_at(&[&block[..], &[1]].concat()[1..], 0).is_err());
+    let left = disk.after_kill();
+    assert_eq!(left.content(Path::new(FILE)).map(|content| content.len()), Some(8192));
 }
 
 #[test]

@@ -61,9 +61,10 @@ fn sample() -> Vec<(Descriptor, Part)> {
 }
 
 fn encoded(deltas: &[(Descriptor, Part)], witnesses: &[Scope]) -> (Vec<u8>, Vec<Placed>) {
-    let mut out = vec![0xff; 10];
+    let mut out = AlignedBuffer::default();
+    out.extend_from_slice(&[0xff; 10]);
     let places = encode(&HEADER, deltas, witnesses, &mut out);
-    (out, places)
+    (out.to_vec(), places)
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn takes(group: &mut Group, state: &StateTable, work: Work) -> bool {
 }
 
 fn frame(group: Group) -> (Frame, Sealed) {
-    let mut out = Vec::new();
+    let mut out = AlignedBuffer::default();
     let mut id = 0;
     let ids = || {
         id += 1;
