@@ -33,6 +33,8 @@ pub enum Polled {
 pub struct Completions {
     state: Mutex<State>,
     arrived: Condvar,
+    /// What the poller has taken over and not been given yet: it takes all at once, so that those who push never wait for its copies.
+    taken: Mutex<VecDeque<Record>>,
 }
 
 #[derive(Default)]
@@ -73,8 +75,21 @@ impl Completions {
         }
     }
 
-    /// Moves up to `capacity` records to `sink`, oldest first. Waits up to `park` when there is none.
+    /// Moves up to `capacity` records to `sink`, oldest first. Waits up to `park` when there is none. One poll at a time.
     pub fn poll(&self, capacity: usize, park: Duration, mut sink: impl FnMut(usize, Record)) -> Polled {
+        let mut taken = self.taken.lock();
+        if taken.is_empty() && !self.take(&mut taken, park) {
+            return Polled::Closed;
+        }
+        let count = taken.len().min(capacity);
+        for (index, record) in taken.drain(..count).enumerate() {
+            sink(index, record);
+        }
+        Polled::Records(count)
+    }
+
+    /// Takes everything over that was pushed so far; false when nothing will come any more.
+    fn take(&self, taken: &mut VecDeque<Record>, park: Duration) -> bool {
         let mut state = self.state.lock();
         if state.queue.is_empty() && !state.closed && !state.poked && !park.is_zero() {
             state.waiting = true;
@@ -82,14 +97,8 @@ impl Completions {
             state.waiting = false;
         }
         state.poked = false;
-        if state.queue.is_empty() && state.closed {
-            return Polled::Closed;
-        }
-        let count = state.queue.len().min(capacity);
-        for (index, record) in state.queue.drain(..count).enumerate() {
-            sink(index, record);
-        }
-        Polled::Records(count)
+        std::mem::swap(&mut state.queue, taken);
+        !(taken.is_empty() && state.closed)
     }
 
     /// Accepts nothing more and wakes the poller. Records that are queued stay to be polled.

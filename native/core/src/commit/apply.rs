@@ -106,6 +106,15 @@ impl StreamHead {
         Ok(())
     }
 
+    /// What the next commit makes this head give up; `None` while its ring has room.
+    pub fn due_fold(&self) -> Option<Fold> {
+        (self.ring.len() >= RING).then(|| Fold {
+            bytes_before: self.bytes_before_ring(),
+            latest_before: self.folded_append_millis,
+            commits: self.ring.range(..FOLD).copied().collect(),
+        })
+    }
+
     /// Applies the next commit. A full ring gives its oldest [`FOLD`] commits back: they belong into a commit page that is durable
     /// no later than this head.
     ///
@@ -119,12 +128,9 @@ impl StreamHead {
             self.stream,
             fits.err().unwrap_or_default()
         );
-        let fold = (self.ring.len() >= RING).then(|| Fold {
-            bytes_before: self.bytes_before_ring(),
-            latest_before: self.folded_append_millis,
-            commits: self.ring.drain(..FOLD).collect(),
-        });
+        let fold = self.due_fold();
         if let Some(fold) = &fold {
+            self.ring.drain(..FOLD);
             self.folded_append_millis = latest(&fold.commits, fold.latest_before);
         }
         self.end = commit.end().unwrap_or(Offset::MAX);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures::channel::oneshot;
 
-use super::by_stream::ByStream;
 use super::state::{empty_cell, StateTable};
 use crate::commit::{AppendOutcome, AppendReply, HeadCell};
 use crate::error::{Error, Result};
@@ -69,12 +68,9 @@ impl Answers {
         self.held.len()
     }
 
-    /// Answers all of them, in queue order. `cells` are the heads that the group changed; others come from `state`.
-    pub fn give(self, cells: &ByStream<Arc<HeadCell>>, state: &StateTable) {
-        let cell = |stream: StreamId| match cells.get(&stream) {
-            Some(cell) => Ok(cell.clone()),
-            None => state.head(stream).map(|cell| cell.unwrap_or_else(empty_cell)),
-        };
+    /// Answers all of them, in queue order, changes with the cells of `state`, where the group is published.
+    pub fn give(self, state: &StateTable) {
+        let cell = |stream: StreamId| state.cell(stream).map(|cell| cell.unwrap_or_else(empty_cell));
         self.held.into_iter().for_each(|held| succeed(held, self.millis, &cell));
     }
 }

@@ -2,11 +2,12 @@
 //! give the same state, folded pages included.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::by_stream::ByStream;
 use super::frame::{Descriptor, Header, Placed};
-use super::state::Update;
-use crate::commit::{Changed, Commit, Fold, HeadChange, ReadTarget, StreamHead};
+use super::state::{HeadUpdate, Update};
+use crate::commit::{Changed, Commit, Fold, HeadCell, HeadChange, ReadTarget, StreamHead};
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
 use crate::record::{CommitPage, Key, Record};
@@ -44,6 +45,7 @@ pub fn commit_of(descriptor: &Descriptor, placed: &Placed, header: &Header, fram
 /// Collects the update of one frame.
 #[derive(Default)]
 pub struct Applied {
+    /// Copies of heads, and the order in which the frame first touched them.
     heads: ByStream<Option<StreamHead>>,
     order: Vec<StreamId>,
     written: HashMap<Key, Option<Version>>,
@@ -79,11 +81,35 @@ impl Applied {
         head.fits(&commit).map_err(|why| misfit(stream, &why))?;
         let fold = head.commit(commit);
         let version = head.version;
-        let end = head.end;
+        self.committed(stream, &commit, fold, version)
+    }
+
+    /// [`Applied::commit`] onto a published head, which moves when the update is published, without a copy of it. At most once for a
+    /// stream, and only where nothing else of this frame touches its head.
+    ///
+    /// # Errors
+    /// As [`Applied::commit`].
+    pub fn commit_in_place(&mut self, stream: StreamId, cell: Arc<HeadCell>, commit: Commit) -> Result<()> {
+        let (fold, version) = cell.with(|head| {
+            let head = head.ok_or_else(|| misfit(stream, "the stream has no head"))?;
+            head.fits(&commit).map_err(|why| misfit(stream, &why))?;
+            Ok((head.due_fold(), head.version.next().unwrap_or(head.version)))
+        })?;
+        self.update.heads.push((stream, HeadUpdate::Commit(cell, commit)));
+        self.committed(stream, &commit, fold, version)
+    }
+
+    fn committed(
+        &mut self,
+        stream: StreamId,
+        commit: &Commit,
+        fold: Option<Fold>,
+        version: CommitVersion,
+    ) -> Result<()> {
         if let Some(fold) = fold {
             self.fold(stream, fold, version)?;
         }
-        if let ReadTarget::Journal { segment, .. } = commit.target {
+        if let (ReadTarget::Journal { segment, .. }, Some(end)) = (commit.target, commit.end()) {
             self.update.uses.push((segment, stream, end));
         }
         Ok(())
@@ -144,13 +170,14 @@ impl Applied {
         self.written.get(key).copied()
     }
 
-    /// The update, heads in the order in which the frame first touched them.
+    /// The update.
     pub fn finish(mut self) -> Update {
-        self.update.heads = self
+        let mut heads = self.heads;
+        let touched = self
             .order
             .iter()
-            .filter_map(|stream| Some((*stream, self.heads.remove(stream)?)))
-            .collect();
+            .filter_map(|stream| Some((*stream, HeadUpdate::set(heads.remove(stream)?))));
+        self.update.heads.extend(touched);
         self.update
     }
 }
@@ -161,5 +188,67 @@ fn misfit(stream: StreamId, why: &str) -> Error {
         what: format!("stream {stream}"),
         place: "the journal".into(),
         detail: why.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{CommitId, Incarnation, Offset};
+
+    const STREAM: StreamId = StreamId::new(7);
+
+    fn commit(n: u64, start: Offset, millis: u64) -> Commit {
+        Commit {
+            id: CommitId::new(u128::from(n)),
+            start,
+            count: 1 + (n % 3) as u32,
+            bytes: n * 10,
+            messages: n,
+            append_millis: millis,
+            target: ReadTarget::Journal {
+                segment: n / 20,
+                position: n * 4096,
+                length: 100,
+            },
+            crc32c: n as u32,
+        }
+    }
+
+    /// What a frame is made of and what its replay makes of it must not differ, pages and uses included.
+    #[test]
+    fn l04_a_commit_in_place_gives_what_one_on_a_copy_gives() {
+        let start = StreamHead::new(STREAM, Incarnation::new(1), 0);
+        let cell = Arc::new(HeadCell::new(start.clone()));
+        let mut copy = start;
+        for n in 1..200 {
+            // A clock that goes back now and then.
+            let next = commit(n, copy.end, 1000 + n - n % 7 * 3);
+            let (mut on_copy, mut in_place) = (Applied::default(), Applied::default());
+            on_copy.set_head(STREAM, Some(copy));
+            on_copy.commit(STREAM, next).unwrap();
+            in_place.commit_in_place(STREAM, cell.clone(), next).unwrap();
+            assert_eq!(
+                cell.with(|head| head.unwrap().version.get()),
+                n,
+                "nothing moves before it is published"
+            );
+            let (on_copy, in_place) = (on_copy.finish(), in_place.finish());
+            assert_eq!(on_copy.keys, in_place.keys);
+            assert_eq!(on_copy.uses, in_place.uses);
+            let mut copies = on_copy.heads.into_iter();
+            let Some((_, HeadUpdate::Set(Some(head)))) = copies.next() else {
+                panic!("no head")
+            };
+            copy = *head;
+            for (_, update) in in_place.heads {
+                cell.publish(|head| update.apply(head));
+            }
+            assert_eq!(cell.with(|head| head.cloned()).as_ref(), Some(&copy));
+        }
+        let gap = commit(500, Offset::new(9), 0);
+        assert!(Applied::default().commit_in_place(STREAM, cell, gap).is_err());
+        let nowhere = Arc::new(HeadCell::empty());
+        assert!(Applied::default().commit_in_place(STREAM, nowhere, gap).is_err());
     }
 }

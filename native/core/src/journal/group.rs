@@ -6,6 +6,7 @@
 //! A group closes when it is full, or before an item that would have to follow a commit of its own stream inside the group
 //! (a head change, after which the commit's place would have to be known).
 
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -87,11 +88,45 @@ pub struct Limits {
     pub refuse_appends: Option<Error>,
 }
 
+/// What a group knows of one stream.
 struct Pending {
-    head: Option<StreamHead>,
-    /// Runs ahead of `head` by the open slice.
+    base: Base,
+    /// Runs ahead of the base by the open slice.
     tail: Option<Tail>,
+    /// What a slice follows from; `None` without a head.
+    intent: Option<Intent>,
     slice: Option<usize>,
+}
+
+/// The head that a group builds on.
+enum Base {
+    /// The published one, which stays as it is until this group is published: no copy of it is needed.
+    Published(Option<Arc<HeadCell>>),
+    /// As it was changed earlier in the group.
+    Changed(Option<StreamHead>),
+}
+
+impl Base {
+    fn with<T>(&self, look: impl FnOnce(Option<&StreamHead>) -> T) -> T {
+        match self {
+            Base::Published(None) => look(None),
+            Base::Published(Some(cell)) => cell.with(look),
+            Base::Changed(head) => look(head.as_ref()),
+        }
+    }
+}
+
+impl Pending {
+    fn on(base: Base) -> Pending {
+        let (tail, intent) = base.with(|head| (head.map(StreamHead::tail), head.map(Intent::of)));
+        let slice = None;
+        Pending {
+            base,
+            tail,
+            intent,
+            slice,
+        }
+    }
 }
 
 /// A slice that takes entries, or another finished delta.
@@ -112,6 +147,8 @@ enum Delta {
 
 struct Slice {
     stream: StreamId,
+    /// Of the published head that it follows from; `None` when the group itself has changed the head before.
+    cell: Option<Arc<HeadCell>>,
     intent: Intent,
     start: Offset,
     entries: Vec<(Bytes, u32)>,
@@ -128,6 +165,17 @@ struct Intent {
     makes: CommitVersion,
 }
 
+impl Intent {
+    fn of(head: &StreamHead) -> Intent {
+        Intent {
+            incarnation: head.incarnation,
+            epoch: head.owner_epoch,
+            previous: head.last_commit,
+            makes: head.version.next().unwrap_or(head.version),
+        }
+    }
+}
+
 /// A group that is being filled.
 pub struct Group {
     limits: Limits,
@@ -137,8 +185,27 @@ pub struct Group {
     held: Vec<Held>,
     healed: Vec<StreamId>,
     versions: u64,
+    size: Size,
+}
+
+/// How large a frame has become.
+struct Size {
     table: usize,
     body: usize,
+}
+
+impl Size {
+    /// Whether so much more fits; a group without a delta may take one large item.
+    fn fits(&self, more: (usize, usize), has_deltas: bool, limits: &Limits) -> bool {
+        let (table, body) = more;
+        let limit = if has_deltas { limits.soft } else { limits.hard };
+        frame::frame_bytes(self.table.saturating_add(table), self.body.saturating_add(body)) <= limit
+    }
+
+    fn grow(&mut self, table: usize, body: usize) {
+        self.table = self.table.saturating_add(table);
+        self.body = self.body.saturating_add(body);
+    }
 }
 
 /// A group whose frame is in the buffer, to be written.
@@ -161,8 +228,10 @@ impl Group {
             held: Vec::new(),
             healed: Vec::new(),
             versions,
-            table: witnesses.saturating_mul(16),
-            body: 0,
+            size: Size {
+                table: witnesses.saturating_mul(16),
+                body: 0,
+            },
         }
     }
 
@@ -173,7 +242,7 @@ impl Group {
 
     /// Bytes of the frame that this group makes.
     pub fn frame_bytes(&self) -> usize {
-        frame::frame_bytes(self.table, self.body)
+        frame::frame_bytes(self.size.table, self.size.body)
     }
 
     /// Takes one item with its verdict, or gives it back: the group is to be closed before it.
@@ -189,7 +258,12 @@ impl Group {
 
     fn append(&mut self, state: &StateTable, append: Append) -> std::result::Result<(), Box<Work>> {
         let stream = append.stream;
-        let (slice, intent) = match self.admit(state, &append) {
+        let body = frame::entry_bytes(append.entry.len());
+        let admitted = match &self.limits.refuse_appends {
+            Some(error) => Err(error.clone()),
+            None => pending(&mut self.heads, state, stream).and_then(|pending| admit(pending, &append)),
+        };
+        let (pending, tail, intent) = match admitted {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.held.push(Held::Refused {
@@ -199,9 +273,8 @@ impl Group {
                 return Ok(());
             }
         };
-        let table = if slice.is_some() { 0 } else { SLICE_ROW };
-        let body = frame::entry_bytes(append.entry.len());
-        if !self.fits(table, body) {
+        let table = if pending.slice.is_some() { 0 } else { SLICE_ROW };
+        if !self.size.fits((table, body), !self.deltas.is_empty(), &self.limits) {
             if !self.deltas.is_empty() {
                 return Err(Box::new(Work::Append(append)));
             }
@@ -215,11 +288,17 @@ impl Group {
             });
             return Ok(());
         }
-        self.grow(table, body);
-        let slice = slice.unwrap_or_else(|| {
+        self.size.grow(table, body);
+        pending.tail = Some(tail);
+        let slice = *pending.slice.get_or_insert_with(|| {
             let (start, entries) = (append.offset, Vec::new());
+            let cell = match &pending.base {
+                Base::Published(cell) => cell.clone(),
+                Base::Changed(_) => None,
+            };
             self.deltas.push(Delta::Slice(Slice {
                 stream,
+                cell,
                 intent,
                 start,
                 entries,
@@ -228,13 +307,6 @@ impl Group {
             }));
             self.deltas.len().saturating_sub(1)
         });
-        if let Some(pending) = self.heads.get_mut(&stream) {
-            pending.slice = Some(slice);
-            if let Some(tail) = &mut pending.tail {
-                let taken = tail.take(append.epoch, append.offset);
-                assert!(taken.is_ok(), "an admitted append was not the next one: {taken:?}");
-            }
-        }
         if let Some(Delta::Slice(open)) = self.deltas.get_mut(slice) {
             open.bytes = open.bytes.saturating_add(append.entry.len() as u64);
             open.messages = open.messages.saturating_add(u64::from(append.messages));
@@ -245,26 +317,6 @@ impl Group {
             offset: append.offset,
         });
         Ok(())
-    }
-
-    /// The verdict on an append: the open slice of its stream, if there is one, and what a commit of it follows from.
-    fn admit(&mut self, state: &StateTable, append: &Append) -> Result<(Option<usize>, Intent)> {
-        if let Some(error) = &self.limits.refuse_appends {
-            return Err(error.clone());
-        }
-        let missing = || Error::NotFound {
-            what: format!("stream {}", append.stream),
-        };
-        let pending = self.pending(state, append.stream)?;
-        pending.tail.ok_or_else(missing)?.check(append.epoch, append.offset)?;
-        let head = pending.head.as_ref().ok_or_else(missing)?;
-        let intent = Intent {
-            incarnation: head.incarnation,
-            epoch: head.owner_epoch,
-            previous: head.last_commit,
-            makes: head.version.next().unwrap_or(head.version),
-        };
-        Ok((pending.slice, intent))
     }
 
     fn change(
@@ -283,9 +335,9 @@ impl Group {
         // The one thing that can still be done with a damaged stream, and what ends its damage.
         let heals = matches!(change, HeadChange::Delete { epoch: None }) && state.is_damaged(stream);
         let pending = if heals {
-            self.doomed(state, stream)
+            doomed(&mut self.heads, state, stream)
         } else {
-            self.pending(state, stream)
+            pending(&mut self.heads, state, stream)
         };
         let pending = match pending {
             Ok(pending) => pending,
@@ -300,9 +352,12 @@ impl Group {
         if pending.slice.is_some() {
             return Err(Box::new(Work::Change { stream, change, reply }));
         }
-        let before = pending.head.as_ref().map_or(CommitVersion::new(0), |head| head.version);
+        let (before, judged) = pending.base.with(|head| {
+            let before = head.map_or(CommitVersion::new(0), |head| head.version);
+            (before, change.judge(stream, head))
+        });
         let gone = before.next().unwrap_or(before);
-        let (next, makes) = match change.judge(stream, pending.head.as_ref()) {
+        let (next, makes) = match judged {
             Err(error) => {
                 self.held.push(Held::Changed {
                     reply,
@@ -326,19 +381,12 @@ impl Group {
         };
         let body = delta::encode(&change);
         let table = Descriptor::Change { stream, makes }.table_bytes();
-        if !self.fits(table, body.len()) && !self.deltas.is_empty() {
+        let has_deltas = !self.deltas.is_empty();
+        if has_deltas && !self.size.fits((table, body.len()), has_deltas, &self.limits) {
             return Err(Box::new(Work::Change { stream, change, reply }));
         }
-        self.grow(table, body.len());
-        let tail = next.as_ref().map(StreamHead::tail);
-        self.heads.insert(
-            stream,
-            Pending {
-                head: next,
-                tail,
-                slice: None,
-            },
-        );
+        self.size.grow(table, body.len());
+        *pending = Pending::on(Base::Changed(next));
         if heals {
             self.healed.push(stream);
         }
@@ -363,7 +411,7 @@ impl Group {
         let (table, body) = sizes.fold((0usize, 0usize), |sum, one| {
             (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
         });
-        if !self.fits(table, body) {
+        if !self.size.fits((table, body), !self.deltas.is_empty(), &self.limits) {
             if !self.deltas.is_empty() {
                 return Err(Box::new(Work::Write { batch, reply }));
             }
@@ -378,7 +426,7 @@ impl Group {
             self.held.push(Held::Written { reply, verdicts });
             return Ok(());
         }
-        self.grow(table, body);
+        self.size.grow(table, body);
         let verdicts = batch.into_iter().map(|write| self.judge(state, write)).collect();
         self.held.push(Held::Written { reply, verdicts });
         Ok(())
@@ -433,46 +481,6 @@ impl Group {
         verdict
     }
 
-    fn pending(&mut self, state: &StateTable, stream: StreamId) -> Result<&mut Pending> {
-        use std::collections::hash_map::Entry;
-        match self.heads.entry(stream) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(free) => {
-                let head = state.head(stream)?.and_then(|cell| cell.with(|head| head.cloned()));
-                let tail = head.as_ref().map(StreamHead::tail);
-                Ok(free.insert(Pending {
-                    head,
-                    tail,
-                    slice: None,
-                }))
-            }
-        }
-    }
-
-    /// The head of a damaged stream that is being deleted, whatever is left of it.
-    fn doomed(&mut self, state: &StateTable, stream: StreamId) -> Result<&mut Pending> {
-        let head = state.cell(stream)?.and_then(|cell| cell.with(|head| head.cloned()));
-        Ok(self.heads.entry(stream).or_insert(Pending {
-            head,
-            tail: None,
-            slice: None,
-        }))
-    }
-
-    fn fits(&self, table: usize, body: usize) -> bool {
-        let limit = if self.deltas.is_empty() {
-            self.limits.hard
-        } else {
-            self.limits.soft
-        };
-        frame::frame_bytes(self.table.saturating_add(table), self.body.saturating_add(body)) <= limit
-    }
-
-    fn grow(&mut self, table: usize, body: usize) {
-        self.table = self.table.saturating_add(table);
-        self.body = self.body.saturating_add(body);
-    }
-
     /// Writes the group's frame into `out`, to stand at `frame_position` of its segment. `ids` gives the commits their identity.
     ///
     /// # Errors
@@ -493,11 +501,12 @@ impl Group {
             versions,
             ..
         } = self;
-        let deltas: Vec<(Descriptor, Part)> = deltas.into_iter().map(|delta| descriptor(delta, &mut ids)).collect();
+        let (deltas, cells): (Vec<(Descriptor, Part)>, Vec<_>) =
+            deltas.into_iter().map(|delta| descriptor(delta, &mut ids)).unzip();
         let places = frame::encode(header, &deltas, witnesses, out);
         let mut applied = Applied::default();
         healed.into_iter().for_each(|stream| applied.heal(stream));
-        match apply(&deltas, &places, heads, header, frame_position, &mut applied) {
+        match apply(&deltas, cells, &places, heads, header, frame_position, &mut applied) {
             Ok(()) => {
                 let scopes = frame::scopes(deltas.iter().map(|(descriptor, _)| descriptor));
                 Ok(Sealed {
@@ -549,7 +558,33 @@ impl Sealed {
 const SLICE_ROW: usize = 117;
 const WRITE_ROW: usize = 27;
 
-fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, Part) {
+/// What the group knows of a stream, from the published head if it is the first look.
+fn pending<'a>(heads: &'a mut ByStream<Pending>, state: &StateTable, stream: StreamId) -> Result<&'a mut Pending> {
+    match heads.entry(stream) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(free) => Ok(free.insert(Pending::on(Base::Published(state.head(stream)?)))),
+    }
+}
+
+/// The head of a damaged stream that is being deleted, whatever is left of it.
+fn doomed<'a>(heads: &'a mut ByStream<Pending>, state: &StateTable, stream: StreamId) -> Result<&'a mut Pending> {
+    let left = Pending::on(Base::Published(state.cell(stream)?));
+    Ok(heads.entry(stream).or_insert(Pending { tail: None, ..left }))
+}
+
+/// The verdict on an append: the tail after it, and what a commit of it follows from.
+fn admit<'a>(pending: &'a mut Pending, append: &Append) -> Result<(&'a mut Pending, Tail, Intent)> {
+    let (Some(mut tail), Some(intent)) = (pending.tail, pending.intent) else {
+        return Err(Error::NotFound {
+            what: format!("stream {}", append.stream),
+        });
+    };
+    tail.take(append.epoch, append.offset)?;
+    Ok((pending, tail, intent))
+}
+
+/// A delta as it is written, and the cell of the published head that a slice follows from.
+fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> ((Descriptor, Part), Option<Arc<HeadCell>>) {
     match delta {
         Delta::Slice(slice) => {
             let Intent {
@@ -570,9 +605,9 @@ fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, 
                 id: ids(),
                 makes,
             };
-            (descriptor, Part::Entries(slice.entries))
+            ((descriptor, Part::Entries(slice.entries)), slice.cell)
         }
-        Delta::Change { stream, makes, body } => (Descriptor::Change { stream, makes }, Part::Plain(body)),
+        Delta::Change { stream, makes, body } => ((Descriptor::Change { stream, makes }, Part::Plain(body)), None),
         Delta::Write {
             key,
             onto,
@@ -580,21 +615,20 @@ fn descriptor(delta: Delta, ids: &mut impl FnMut() -> CommitId) -> (Descriptor, 
             value,
         } => {
             let delete = value.is_none();
-            (
-                Descriptor::Write {
-                    key,
-                    onto,
-                    makes,
-                    delete,
-                },
-                Part::Plain(value.unwrap_or_default()),
-            )
+            let descriptor = Descriptor::Write {
+                key,
+                onto,
+                makes,
+                delete,
+            };
+            ((descriptor, Part::Plain(value.unwrap_or_default())), None)
         }
     }
 }
 
 fn apply(
     deltas: &[(Descriptor, Part)],
+    cells: Vec<Option<Arc<HeadCell>>>,
     places: &[Placed],
     heads: ByStream<Pending>,
     header: &Header,
@@ -603,13 +637,18 @@ fn apply(
 ) -> Result<()> {
     // Changes are in the pending heads already: they precede the slice of their stream.
     let mut heads = heads;
-    for ((descriptor, part), placed) in deltas.iter().zip(places) {
+    for (((descriptor, part), cell), placed) in deltas.iter().zip(cells).zip(places) {
         match descriptor {
             Descriptor::Slice { stream, .. } | Descriptor::Change { stream, .. } => {
-                if let Some(pending) = heads.remove(stream) {
-                    applied.set_head(*stream, pending.head);
+                let commit = commit_of(descriptor, placed, header, frame_position);
+                if let (Some(commit), Some(cell)) = (commit, cell) {
+                    applied.commit_in_place(*stream, cell, commit)?;
+                    continue;
                 }
-                if let Some(commit) = commit_of(descriptor, placed, header, frame_position) {
+                if let Some(Base::Changed(head)) = heads.remove(stream).map(|pending| pending.base) {
+                    applied.set_head(*stream, head);
+                }
+                if let Some(commit) = commit {
                     applied.commit(*stream, commit)?;
                 }
             }

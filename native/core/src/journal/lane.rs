@@ -13,7 +13,6 @@ use std::time::Duration;
 use futures::future::{select, Either};
 
 use super::answer::Failure;
-use super::by_stream::ByStream;
 use super::checkpoint::Checkpoints;
 use super::frame::{self, Header, Scope};
 use super::group::{Group, Limits, Work};
@@ -198,7 +197,7 @@ impl Lane {
             next = self.backlog.pop_front();
         }
         if group.has_no_deltas() {
-            return group.into_answers().give(&ByStream::default(), &self.shared.state);
+            return group.into_answers().give(&self.shared.state);
         }
         self.commit(group).await;
     }
@@ -228,11 +227,9 @@ impl Lane {
             return sealed.fail(&Failure::Unknown(Error::Unknown { what: reason }));
         };
         let (update, answers) = sealed.split();
-        let streams: Vec<_> = update.heads.iter().map(|(stream, _)| *stream).collect();
-        let cells = self.shared.state.publish(update, position);
-        let cells: ByStream<_> = streams.into_iter().zip(cells).collect();
+        self.shared.state.publish(update, position);
         Counters::add(&self.shared.counters.answered, answers.len() as u64);
-        answers.give(&cells, &self.shared.state);
+        answers.give(&self.shared.state);
         if active(Mutant::AnswerBeforeSync) {
             drop(self.roll.current().file.sync_data());
         }

@@ -16,7 +16,7 @@ use super::backend::{BackendBatch, StateBackend};
 use super::by_stream::ByStream;
 use super::frame::Scope;
 use super::layout::{self, Damage, Meta, Position};
-use crate::commit::{HeadCell, StreamHead};
+use crate::commit::{Commit, HeadCell, StreamHead};
 use crate::error::{Error, Result};
 use crate::metadata::{Version, Versioned};
 use crate::mutant::{active, Mutant};
@@ -26,8 +26,8 @@ use crate::types::{Incarnation, Offset, StreamId};
 /// What one frame does to the state. Published as a whole.
 #[derive(Default)]
 pub struct Update {
-    /// Heads after the frame; `None` removes.
-    pub heads: Vec<(StreamId, Option<StreamHead>)>,
+    /// What becomes of heads; each stream at most once.
+    pub heads: Vec<(StreamId, HeadUpdate)>,
     /// Keys after the frame, folded commit pages included.
     pub keys: Vec<(Key, Option<Versioned>)>,
     /// Ends of the commits in the frame: segment, stream, end offset.
@@ -36,12 +36,36 @@ pub struct Update {
     pub healed: Vec<StreamId>,
 }
 
+/// What a frame does to one head.
+pub enum HeadUpdate {
+    /// The head after the frame; `None` removes it.
+    Set(Option<Box<StreamHead>>),
+    /// The head that this cell publishes takes its next commit, which [fits](StreamHead::fits).
+    Commit(Arc<HeadCell>, Commit),
+}
+
+impl HeadUpdate {
+    /// [`HeadUpdate::Set`].
+    pub fn set(head: Option<StreamHead>) -> HeadUpdate {
+        HeadUpdate::Set(head.map(Box::new))
+    }
+
+    pub(super) fn apply(self, head: &mut Option<StreamHead>) {
+        match self {
+            HeadUpdate::Set(next) => *head = next.map(|next| *next),
+            // What it gives up went into the update when the frame was made.
+            HeadUpdate::Commit(_, commit) => drop(head.as_mut().map(|head| head.commit(commit))),
+        }
+    }
+}
+
 /// Heads and keys above the backend.
 #[derive(Default)]
 struct Overlay {
     heads: ByStream<Arc<HeadCell>>,
     keys: BTreeMap<Key, Option<Versioned>>,
-    uses: BTreeMap<(u64, StreamId), Option<Offset>>,
+    /// By segment. `None` = the segment is gone.
+    uses: BTreeMap<u64, ByStream<Option<Offset>>>,
     damages: BTreeMap<Option<Scope>, Option<Damage>>,
 }
 
@@ -298,15 +322,14 @@ impl StateTable {
         })
     }
 
-    /// Publishes what a synced frame did, keys before heads, and moves the position to `position`. Answers the cell of every
-    /// head in the update, in order.
-    pub fn publish(&self, update: Update, position: Position) -> Vec<Arc<HeadCell>> {
+    /// Publishes what a synced frame did, keys before heads, and moves the position to `position`.
+    pub fn publish(&self, update: Update, position: Position) {
         let mut moved = Vec::with_capacity(update.heads.len());
         {
             let mut inner = self.inner.lock();
             inner.current.keys.extend(update.keys);
             for (segment, stream, end) in update.uses {
-                inner.current.uses.insert((segment, stream), Some(end));
+                inner.current.uses.entry(segment).or_default().insert(stream, Some(end));
             }
             for stream in update.healed {
                 let scope = Some(Some(stream));
@@ -314,21 +337,23 @@ impl StateTable {
                 inner.current.damages.insert(scope, None);
             }
             for (stream, head) in update.heads {
-                let known = inner.cells.get(&stream).and_then(Weak::upgrade);
-                let cell = known.unwrap_or_else(empty_cell);
-                inner.cells.insert(stream, Arc::downgrade(&cell));
+                let cell = match &head {
+                    HeadUpdate::Commit(cell, _) => cell.clone(),
+                    HeadUpdate::Set(_) => {
+                        let known = inner.cells.get(&stream).and_then(Weak::upgrade);
+                        let cell = known.unwrap_or_else(empty_cell);
+                        inner.cells.insert(stream, Arc::downgrade(&cell));
+                        cell
+                    }
+                };
                 inner.current.heads.insert(stream, cell.clone());
                 moved.push((cell, head));
             }
             inner.position = position;
         }
-        moved
-            .into_iter()
-            .map(|(cell, next)| {
-                cell.publish(|head| *head = next);
-                cell
-            })
-            .collect()
+        for (cell, next) in moved {
+            cell.publish(|head| next.apply(head));
+        }
     }
 
     /// Refuses what is known to be damaged.
@@ -429,7 +454,7 @@ impl StateTable {
         let rows = [
             heads.len(),
             overlay.keys.len(),
-            overlay.uses.len(),
+            overlay.uses.values().map(ByStream::len).sum(),
             overlay.damages.len(),
             1,
         ];
@@ -445,10 +470,10 @@ impl StateTable {
                 .iter()
                 .map(|(key, value)| (layout::record_key(key), value.as_ref().map(layout::record_value))),
         );
-        let uses = overlay.uses.iter();
-        batch.extend(
-            uses.map(|((segment, stream), end)| (layout::use_key(*segment, *stream), end.map(layout::use_value))),
-        );
+        for (segment, ends) in &overlay.uses {
+            let ends = ends.iter();
+            batch.extend(ends.map(|(stream, end)| (layout::use_key(*segment, *stream), end.map(layout::use_value))));
+        }
         let damages = overlay.damages.iter();
         batch.extend(
             damages.map(|(scope, damage)| (layout::damage_key(*scope), damage.as_ref().map(layout::damage_value))),
@@ -481,11 +506,10 @@ impl StateTable {
         let above: Vec<_> = {
             let inner = self.inner.lock();
             let frozen = inner.frozen.as_ref().map(|frozen| &*frozen.overlay);
-            let range = (segment, StreamId::new(0))..=(segment, StreamId::new(u128::MAX));
             let layers = frozen.into_iter().chain(std::iter::once(&inner.current));
             layers
-                .flat_map(|overlay| overlay.uses.range(range.clone()))
-                .map(|((_, stream), end)| (*stream, *end))
+                .filter_map(|overlay| overlay.uses.get(&segment))
+                .flat_map(|ends| ends.iter().map(|(stream, end)| (*stream, *end)))
                 .collect()
         };
         let (from, to) = layout::use_range(segment, segment.saturating_add(1));
@@ -509,9 +533,8 @@ impl StateTable {
     /// The next checkpoint drops the uses of a segment that is gone.
     pub fn forget_uses(&self, segment: u64, streams: impl Iterator<Item = StreamId>) {
         let mut inner = self.inner.lock();
-        for stream in streams {
-            inner.current.uses.insert((segment, stream), None);
-        }
+        let ends = inner.current.uses.entry(segment).or_default();
+        ends.extend(streams.map(|stream| (stream, None)));
     }
 
     /// Whether a stream still needs its bytes up to `end` in some segment: they are not all trimmed, or hold the last committed

@@ -8,6 +8,7 @@ use crate::error::ErrorCode;
 use crate::journal::backend::ModelBackend;
 use crate::journal::frame::Frame;
 use crate::journal::layout::Position;
+use crate::journal::state::HeadUpdate;
 
 const START: Position = Position {
     segment: 1,
@@ -31,17 +32,16 @@ fn state() -> StateTable {
     for n in 1..=3 {
         let mut head = StreamHead::new(StreamId::new(n), Incarnation::new(1), 0);
         head.owner_epoch = OwnerEpoch::new(1);
-        heads.push((StreamId::new(n), Some(head)));
+        heads.push((StreamId::new(n), HeadUpdate::set(Some(head))));
     }
-    let cells = state.publish(
+    // Not checkpointed: the state holds the heads for the life of the test, as open streams do.
+    state.publish(
         Update {
             heads,
             ..Update::default()
         },
         START,
     );
-    // Held for the life of the test, as open streams do.
-    std::mem::forget(cells);
     state
 }
 
@@ -148,7 +148,7 @@ fn an_item_that_fits_into_no_frame_is_refused() {
     let (work, outcome) = append(1, 0, 300 << 10);
     assert!(takes(&mut group, &state, work));
     assert!(group.has_no_deltas());
-    group.into_answers().give(&ByStream::default(), &state);
+    group.into_answers().give(&state);
     match block_on(outcome).unwrap() {
         AppendOutcome::NotCommitted(error) => assert_eq!(error.code(), ErrorCode::Invalid),
         other => panic!("{other:?}"),
@@ -177,7 +177,7 @@ fn l05_a_claim_fences_the_appends_behind_it_in_the_same_group() {
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 1);
     let (_, answers) = sealed.split();
-    answers.give(&ByStream::default(), &state);
+    answers.give(&state);
     match block_on(outcome).unwrap() {
         AppendOutcome::NotCommitted(error) => assert_eq!(error.code(), ErrorCode::Fenced),
         other => panic!("{other:?}"),
@@ -224,7 +224,9 @@ fn l03_a_slice_describes_its_commit_before_it_is_one() {
         "nothing is published"
     );
     let (update, _) = sealed.split();
-    let head = update.heads[0].1.clone().unwrap();
+    state.publish(update, START);
+    let cell = state.head(StreamId::new(1)).unwrap().unwrap();
+    let head = cell.with(|head| head.cloned()).unwrap();
     assert_eq!(
         (head.end, head.ring.len(), head.last_append_millis),
         (Offset::new(3), 1, 77)
@@ -258,7 +260,7 @@ fn verdicts_of_a_batch_see_the_writes_before_them_and_versions_rise_over_all_key
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 5);
     assert_eq!(sealed.versions(), 45);
-    sealed.split().1.give(&ByStream::default(), &state);
+    sealed.split().1.give(&state);
     let verdicts = block_on(verdicts).unwrap();
     let shown: Vec<String> = verdicts
         .iter()
@@ -348,7 +350,7 @@ fn appends_are_refused_by_name_while_changes_and_writes_go_on() {
     ));
     let (frame, sealed) = frame(group);
     assert_eq!(frame.deltas.len(), 2);
-    sealed.split().1.give(&ByStream::default(), &state);
+    sealed.split().1.give(&state);
     assert!(matches!(
         block_on(outcome).unwrap(),
         AppendOutcome::NotCommitted(Error::Unavailable { .. })

@@ -55,6 +55,8 @@ final class SpanTable {
     private final Projection projection;
     /** By first offset. */
     private final TreeMap<Long, Span> spans = new TreeMap<>();
+    /** The last of them: nearly every append goes here. */
+    private Span open;
     private long trim;
     private long end;
     private long totalBytes;
@@ -85,7 +87,16 @@ final class SpanTable {
     /** The open span exists even when it holds nothing that can be read. */
     private void ensureOpenSpan() {
         long first = firstOffsetOfSpan(Math.max(0, end - 1));
-        spans.computeIfAbsent(first, f -> new Span(f, bytesEver, end, end, 0, 0));
+        open = spans.computeIfAbsent(first, f -> new Span(f, bytesEver, end, end, 0, 0));
+    }
+
+    /** The span that takes offset {@code next}, which is the end so far: the open one, or a new one behind it. */
+    private Span openFor(long next) {
+        if (next - open.firstOffset >= projection.spanEntries()) {
+            open = new Span(firstOffsetOfSpan(next), bytesEver, next, next, 0, 0);
+            spans.put(open.firstOffset, open);
+        }
+        return open;
     }
 
     private long firstOffsetOfSpan(long offset) {
@@ -99,8 +110,7 @@ final class SpanTable {
         }
         end = offset + 1;
         totalBytes += bytes;
-        Span span =
-            spans.computeIfAbsent(firstOffsetOfSpan(offset), f -> new Span(f, bytesEver, offset, offset, 0, 0));
+        Span span = openFor(offset);
         bytesEver += bytes;
         span.end = end;
         span.bytes += bytes;
@@ -110,11 +120,9 @@ final class SpanTable {
     /** Entries up to {@code newEnd} were committed, each of {@code bytes} bytes. */
     synchronized void reached(long newEnd, int bytes, long appendMillis) {
         while (end < newEnd) {
-            long first = firstOffsetOfSpan(end);
-            long reached = Math.min(newEnd, first + projection.spanEntries());
+            Span span = openFor(end);
+            long reached = Math.min(newEnd, span.firstOffset + projection.spanEntries());
             long added = (reached - end) * bytes;
-            long start = end;
-            Span span = spans.computeIfAbsent(first, f -> new Span(f, bytesEver, start, start, 0, 0));
             bytesEver += added;
             span.end = reached;
             span.bytes += added;
@@ -130,8 +138,7 @@ final class SpanTable {
             return;
         }
         trim = newTrim;
-        long openFirst = spans.lastKey();
-        while (spans.firstKey() < openFirst && spans.firstEntry().getValue().end <= newTrim) {
+        while (spans.firstKey() < open.firstOffset && spans.firstEntry().getValue().end <= newTrim) {
             totalBytes -= spans.pollFirstEntry().getValue().bytes;
         }
         Span cut = spans.firstEntry().getValue();
@@ -150,16 +157,16 @@ final class SpanTable {
 
     /** Entries and bytes of the open span. */
     synchronized long openEntries() {
-        return spans.lastEntry().getValue().entries();
+        return open.entries();
     }
 
     synchronized long openBytes() {
-        return spans.lastEntry().getValue().bytes;
+        return open.bytes;
     }
 
     /** First offset of the open span. */
     synchronized long openFirstOffset() {
-        return spans.lastKey();
+        return open.firstOffset;
     }
 
     /** Live bytes in {@code [from, to)}, estimated where the range cuts through a span. */
@@ -185,7 +192,7 @@ final class SpanTable {
     }
 
     private Span find(long ledgerId) {
-        if (ledgerId < projection.firstLedgerId() || ledgerId > projection.ledgerId(spans.lastKey())) {
+        if (ledgerId < projection.firstLedgerId() || ledgerId > projection.ledgerId(open.firstOffset)) {
             return null;
         }
         return spans.get(projection.firstOffsetOf(ledgerId));
@@ -198,7 +205,7 @@ final class SpanTable {
 
     /** Ledger id of the open span. */
     synchronized long lastLedgerId() {
-        return projection.ledgerId(spans.lastKey());
+        return projection.ledgerId(open.firstOffset);
     }
 
     /** First and one-past-last written offset of a live span; of the open one, the end is the committed end. */
@@ -230,8 +237,8 @@ final class SpanTable {
      * entry ids. Only the open span, whose timestamp is 0, has no time of closing.
      */
     private LedgerDetails toDetails(Span span) {
-        boolean open = span.firstOffset == spans.lastKey();
+        boolean isOpen = span == open;
         return new LedgerDetails(projection.ledgerId(span.firstOffset), span.end - span.firstOffset, span.bytes,
-            open ? 0 : span.lastAppendMillis);
+            isOpen ? 0 : span.lastAppendMillis);
     }
 }
