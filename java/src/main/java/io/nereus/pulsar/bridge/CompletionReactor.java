@@ -55,6 +55,7 @@ final class CompletionReactor {
     private final ConcurrentHashMap<Long, PendingOperation> pending = new ConcurrentHashMap<>();
     private final AtomicLong ids = new AtomicLong();
     private final NativeMemory.Fixed records = new NativeMemory.Fixed(BATCH * RECORD_BYTES);
+    private final HandOver handOver;
     private final Thread thread;
     private volatile boolean closed;
 
@@ -67,6 +68,7 @@ final class CompletionReactor {
         this.source = source;
         this.listener = listener;
         this.fallback = fallback;
+        this.handOver = new HandOver(fallback);
         this.thread = new Thread(this::run, name);
         this.thread.setDaemon(true);
     }
@@ -172,10 +174,12 @@ final class CompletionReactor {
                 for (int i = 0; i < count; i++) {
                     dispatch(i * RECORD_BYTES);
                 }
+                handOver.flush();
             }
         } catch (Throwable e) {
             log.error("The thread that delivers native completions died; every pending operation fails", e);
         } finally {
+            handOver.flush();
             stop();
         }
     }
@@ -217,10 +221,11 @@ final class CompletionReactor {
             return;
         }
         if (code == NativeErrors.OK) {
-            operation.succeed(a, b, c, fallback);
+            operation.succeed(a, b, c);
         } else {
-            operation.fail(new NativeException(code, message(operation, code, a, b)), fallback);
+            operation.fail(new NativeException(code, message(operation, code, a, b)));
         }
+        handOver.add(operation);
     }
 
     private static String message(PendingOperation operation, int code, long blob, long length) {

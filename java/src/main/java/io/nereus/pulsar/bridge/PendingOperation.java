@@ -17,6 +17,7 @@ abstract class PendingOperation implements Runnable {
     private long b;
     private long c;
     private NativeException failure;
+    private PendingOperation next;
 
     PendingOperation(Executor executor) {
         this.executor = executor;
@@ -36,18 +37,39 @@ abstract class PendingOperation implements Runnable {
         return NativeErrors.CLOSED;
     }
 
-    /** Hands a success over to the executor. */
-    final void succeed(long first, long second, long third, Executor fallback) {
+    /** Where it runs. */
+    final Executor executor() {
+        return executor;
+    }
+
+    /** {@code operation} runs right after this one, on the same executor. */
+    final void follow(PendingOperation operation) {
+        next = operation;
+    }
+
+    /** What runs after this one, once: nobody keeps a chain alive through an operation that has run. */
+    final PendingOperation takeNext() {
+        PendingOperation taken = next;
+        next = null;
+        return taken;
+    }
+
+    /** Sets success as the outcome, before it runs. */
+    final void succeed(long first, long second, long third) {
         a = first;
         b = second;
         c = third;
-        handOver(fallback);
     }
 
-    /** Hands a failure over to the executor. */
-    final void fail(NativeException cause, Executor fallback) {
+    /** Sets failure as the outcome, before it runs. */
+    final void fail(NativeException cause) {
         failure = cause;
-        handOver(fallback);
+    }
+
+    /** Hands a failure over to the executor, by itself. */
+    final void fail(NativeException cause, Executor fallback) {
+        fail(cause);
+        HandOver.execute(this, executor, fallback);
     }
 
     @Override
@@ -65,16 +87,6 @@ abstract class PendingOperation implements Runnable {
         } catch (Throwable e) {
             // The receiver's defect must not stop the executor's thread, nor the operations behind this one.
             log.error("The receiver of the outcome of {} failed", what(), e);
-        }
-    }
-
-    private void handOver(Executor fallback) {
-        try {
-            executor.execute(this);
-        } catch (Throwable e) {
-            // A ledger whose executor was shut down still owes its callers an answer.
-            log.debug("The executor of {} refused its outcome", what(), e);
-            fallback.execute(this);
         }
     }
 }
