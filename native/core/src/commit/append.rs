@@ -21,19 +21,32 @@ pub enum AppendOutcome {
     Unknown(Error),
 }
 
-/// Receives the outcome of one append. Dropping it unanswered answers `Unknown`, so no path can forget a waiter.
-pub struct AppendReply(Option<Box<dyn FnOnce(AppendOutcome) + Send + 'static>>);
+/// Receives the outcome of one append, and the entry where the log still has it: a committed one can then be kept without having been
+/// shared. Dropping it unanswered answers `Unknown`, so no path can forget a waiter.
+pub struct AppendReply(Option<Box<Receiver>>);
+
+type Receiver = dyn FnOnce(AppendOutcome, Option<Bytes>) + Send + 'static;
 
 impl AppendReply {
     /// A reply that calls `receiver`, on whatever thread settles the append; it must only hand over.
     pub fn new(receiver: impl FnOnce(AppendOutcome) + Send + 'static) -> Self {
+        Self::with_entry(move |outcome, _| receiver(outcome))
+    }
+
+    /// [`AppendReply::new`], for a receiver that wants the entry back.
+    pub fn with_entry(receiver: impl FnOnce(AppendOutcome, Option<Bytes>) + Send + 'static) -> Self {
         AppendReply(Some(Box::new(receiver)))
     }
 
     /// Settles the append.
-    pub fn answer(mut self, outcome: AppendOutcome) {
+    pub fn answer(self, outcome: AppendOutcome) {
+        self.answer_with(outcome, None);
+    }
+
+    /// [`AppendReply::answer`], and gives the entry back.
+    pub fn answer_with(mut self, outcome: AppendOutcome, entry: Option<Bytes>) {
         if let Some(receiver) = self.0.take() {
-            receiver(outcome);
+            receiver(outcome, entry);
         }
     }
 }
@@ -41,9 +54,8 @@ impl AppendReply {
 impl Drop for AppendReply {
     fn drop(&mut self) {
         if let Some(receiver) = self.0.take() {
-            receiver(AppendOutcome::Unknown(Error::Unknown {
-                what: "the append was dropped before it was settled".into(),
-            }));
+            let what = "the append was dropped before it was settled".into();
+            receiver(AppendOutcome::Unknown(Error::Unknown { what }), None);
         }
     }
 }

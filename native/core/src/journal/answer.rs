@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::channel::oneshot;
 
 use super::state::{empty_cell, StateTable};
@@ -26,6 +27,8 @@ pub enum Held {
     Taken {
         reply: AppendReply,
         offset: Offset,
+        /// Which delta of the group holds its entry, behind those of the same slice that were taken before.
+        slice: usize,
     },
     Refused {
         reply: AppendReply,
@@ -55,12 +58,16 @@ impl Failed {
 pub struct Answers {
     held: Vec<Held>,
     millis: u64,
+    entries: Vec<Entries>,
 }
 
+/// The entries of one delta that have not been given back yet, with their checksums.
+pub type Entries = std::vec::IntoIter<(Bytes, u32)>;
+
 impl Answers {
-    /// The answers of `held`, whose frame has this time.
-    pub fn new(held: Vec<Held>, millis: u64) -> Answers {
-        Answers { held, millis }
+    /// The answers of `held`, whose frame has this time and, by delta, these entries.
+    pub fn new(held: Vec<Held>, millis: u64, entries: Vec<Entries>) -> Answers {
+        Answers { held, millis, entries }
     }
 
     /// How many waiters there are.
@@ -70,32 +77,38 @@ impl Answers {
 
     /// Answers all of them, in queue order, changes with the cells of `state`, where the group is published.
     pub fn give(self, state: &StateTable) {
+        let Answers {
+            held,
+            millis: append_millis,
+            mut entries,
+        } = self;
         let cell = |stream: StreamId| state.cell(stream).map(|cell| cell.unwrap_or_else(empty_cell));
-        self.held.into_iter().for_each(|held| succeed(held, self.millis, &cell));
-    }
-}
-
-/// The verdict stands: its frame, if it needed one, is published.
-pub fn succeed(held: Held, millis: u64, cell: &impl Fn(StreamId) -> Result<Arc<HeadCell>>) {
-    match held {
-        Held::Taken { reply, offset } => reply.answer(AppendOutcome::Committed {
-            offset,
-            append_millis: millis,
-        }),
-        Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
-        // A caller that left does not want the answer.
-        Held::Changed { reply, outcome } => drop(reply.send(outcome.and_then(cell))),
-        Held::Written { reply, verdicts } => drop(reply.send(verdicts)),
+        for held in held {
+            match held {
+                Held::Taken { reply, offset, slice } => {
+                    let entry = entries.get_mut(slice).and_then(Iterator::next);
+                    let outcome = AppendOutcome::Committed { offset, append_millis };
+                    reply.answer_with(outcome, entry.map(|(entry, _)| entry));
+                }
+                Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
+                // A caller that left does not want the answer.
+                Held::Changed { reply, outcome } => drop(reply.send(outcome.and_then(cell))),
+                Held::Written { reply, verdicts } => drop(reply.send(verdicts)),
+            }
+        }
     }
 }
 
 /// The group came to nothing.
 pub fn fail(held: Held, failure: &Failure) {
     match held {
-        Held::Taken { reply, .. } => reply.answer(match failure {
-            Failure::NeverWritten(error) => AppendOutcome::NotCommitted(error.clone()),
-            Failure::Unknown(error) => AppendOutcome::Unknown(error.clone()),
-        }),
+        Held::Taken { reply, .. } => {
+            let outcome = match failure {
+                Failure::NeverWritten(error) => AppendOutcome::NotCommitted(error.clone()),
+                Failure::Unknown(error) => AppendOutcome::Unknown(error.clone()),
+            };
+            reply.answer(outcome);
+        }
         Held::Refused { reply, error } => reply.answer(AppendOutcome::NotCommitted(error)),
         Held::Changed { reply, outcome } => {
             let (Failure::NeverWritten(error) | Failure::Unknown(error)) = failure;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::channel::oneshot;
 
-use super::answer::{fail, Answers, Failed, Failure, Held};
+use super::answer::{fail, Answers, Entries, Failed, Failure, Held};
 use super::apply::{commit_of, Applied};
 use super::by_stream::ByStream;
 use super::delta;
@@ -55,13 +55,10 @@ impl Work {
     /// Answers work that no frame holds.
     pub fn fail(self, failure: &Failure) {
         match self {
-            Work::Append(append) => fail(
-                Held::Taken {
-                    reply: append.reply,
-                    offset: append.offset,
-                },
-                failure,
-            ),
+            Work::Append(append) => {
+                let (reply, offset, slice) = (append.reply, append.offset, 0);
+                fail(Held::Taken { reply, offset, slice }, failure);
+            }
             Work::Change { stream, reply, .. } => fail(
                 Held::Changed {
                     reply,
@@ -212,6 +209,7 @@ impl Size {
 pub struct Sealed {
     applied: Applied,
     held: Vec<Held>,
+    entries: Vec<Entries>,
     versions: u64,
     millis: u64,
     scopes: Vec<Scope>,
@@ -315,6 +313,7 @@ impl Group {
         self.held.push(Held::Taken {
             reply: append.reply,
             offset: append.offset,
+            slice,
         });
         Ok(())
     }
@@ -509,9 +508,11 @@ impl Group {
         match apply(&deltas, cells, &places, heads, header, frame_position, &mut applied) {
             Ok(()) => {
                 let scopes = frame::scopes(deltas.iter().map(|(descriptor, _)| descriptor));
+                let entries = deltas.into_iter().map(|(_, part)| entries_of(part)).collect();
                 Ok(Sealed {
                     applied,
                     held,
+                    entries,
                     versions,
                     millis: header.time_millis,
                     scopes,
@@ -528,7 +529,7 @@ impl Group {
 
     /// The answers of a group that has nothing to write.
     pub fn into_answers(self) -> Answers {
-        Answers::new(self.held, 0)
+        Answers::new(self.held, 0, Vec::new())
     }
 }
 
@@ -545,7 +546,10 @@ impl Sealed {
 
     /// Takes the update out; the answers are given once it is published.
     pub fn split(self) -> (Update, Answers) {
-        (self.applied.finish(), Answers::new(self.held, self.millis))
+        (
+            self.applied.finish(),
+            Answers::new(self.held, self.millis, self.entries),
+        )
     }
 
     /// Answers everything after a failed write or sync.
@@ -581,6 +585,14 @@ fn admit<'a>(pending: &'a mut Pending, append: &Append) -> Result<(&'a mut Pendi
     };
     tail.take(append.epoch, append.offset)?;
     Ok((pending, tail, intent))
+}
+
+/// What appends brought, to be given back.
+fn entries_of(part: Part) -> Entries {
+    match part {
+        Part::Entries(entries) => entries.into_iter(),
+        Part::Plain(_) => Entries::default(),
+    }
 }
 
 /// A delta as it is written, and the cell of the published head that a slice follows from.

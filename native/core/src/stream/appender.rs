@@ -116,14 +116,14 @@ impl Appender {
             offset
         };
         let appender = self.clone();
-        let kept = entry.clone();
-        let settle = move |outcome: AppendOutcome| {
-            let outcome = appender.settle(kept, outcome);
+        let bytes = entry.len() as u64;
+        let settle = move |outcome: AppendOutcome, entry: Option<Bytes>| {
+            let outcome = appender.settle(bytes, entry, outcome);
             drop(permit);
             reply(outcome);
             appender.answered();
         };
-        let (stream, epoch, reply) = (self.stream(), self.epoch, AppendReply::new(settle));
+        let (stream, epoch, reply) = (self.stream(), self.epoch, AppendReply::with_entry(settle));
         self.trunk.common.log.append(Append {
             stream,
             epoch,
@@ -209,11 +209,12 @@ impl Appender {
     }
 
     /// Books one outcome; gives the one to hand on. What failed behind a failure carries the first reason.
-    fn settle(&self, entry: Bytes, outcome: AppendOutcome) -> AppendOutcome {
+    fn settle(&self, bytes: u64, entry: Option<Bytes>, outcome: AppendOutcome) -> AppendOutcome {
         if let AppendOutcome::Committed { offset, append_millis } = outcome {
-            let bytes = entry.len() as u64;
-            // The cache comes first: whoever hears of the commit finds the entry there.
-            self.trunk.recent.push(offset, entry);
+            // The cache comes first: whoever hears of the commit finds the entry there. Without one the cache has a gap.
+            if let Some(entry) = entry {
+                self.trunk.recent.push(offset, entry);
+            }
             self.marks.committed(offset, bytes, append_millis);
             self.pending.fetch_sub(1, Ordering::SeqCst);
             return outcome;

@@ -550,8 +550,9 @@ struct SimFile {
 
 impl SimFile {
     fn check_alignment(&self, buf: &[u8], position: u64) -> io::Result<()> {
-        let aligned =
-            buf.as_ptr().align_offset(ALIGNMENT) == 0 && buf.len() % ALIGNMENT == 0 && position % ALIGNMENT as u64 == 0;
+        let aligned = buf.as_ptr().align_offset(ALIGNMENT) == 0
+            && buf.len().is_multiple_of(ALIGNMENT)
+            && position.is_multiple_of(ALIGNMENT as u64);
         match aligned || !self.direct {
             true => Ok(()),
             false => Err(io::Error::new(

@@ -234,6 +234,38 @@ fn l03_a_slice_describes_its_commit_before_it_is_one() {
 }
 
 #[test]
+fn every_append_of_a_group_gets_its_own_entry_back() {
+    let state = state();
+    let mut group = group();
+    let back: Arc<parking_lot::Mutex<Vec<(Offset, Option<Bytes>)>>> = Arc::default();
+    let wanted: Vec<(u128, u64)> = vec![(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (1, 2)];
+    for (stream, offset) in &wanted {
+        let heard = back.clone();
+        let entry = Bytes::from(format!("{stream}/{offset}"));
+        let reply = AppendReply::with_entry(move |outcome, entry| match outcome {
+            AppendOutcome::Committed { offset, .. } => heard.lock().push((offset, entry)),
+            other => panic!("{other:?}"),
+        });
+        let (Work::Append(append), _) = append(*stream, *offset, 1) else {
+            panic!("not an append")
+        };
+        assert!(takes(
+            &mut group,
+            &state,
+            Work::Append(Append { entry, reply, ..append })
+        ));
+    }
+    let (update, answers) = frame(group).1.split();
+    state.publish(update, START);
+    answers.give(&state);
+    let wanted: Vec<_> = wanted
+        .iter()
+        .map(|(stream, offset)| (Offset::new(*offset), Some(Bytes::from(format!("{stream}/{offset}")))))
+        .collect();
+    assert_eq!(*back.lock(), wanted);
+}
+
+#[test]
 fn verdicts_of_a_batch_see_the_writes_before_them_and_versions_rise_over_all_keys() {
     let state = state();
     let key = |n| Key::trim_mark(StreamId::new(n), Offset::ZERO);

@@ -65,10 +65,9 @@ impl Attempt {
                 appends, append_millis, ..
             } => {
                 for append in appends {
-                    append.reply.answer(AppendOutcome::Committed {
-                        offset: append.offset,
-                        append_millis,
-                    });
+                    let offset = append.offset;
+                    let outcome = AppendOutcome::Committed { offset, append_millis };
+                    append.reply.answer_with(outcome, Some(append.entry));
                 }
             }
             // A caller that left needs no answer.
