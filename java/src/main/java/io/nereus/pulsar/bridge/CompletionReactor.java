@@ -1,9 +1,7 @@
 package io.nereus.pulsar.bridge;
 
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongToIntFunction;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -52,8 +50,7 @@ final class CompletionReactor {
     private final Source source;
     private final Listener listener;
     private final Executor fallback;
-    private final ConcurrentHashMap<Long, PendingOperation> pending = new ConcurrentHashMap<>();
-    private final AtomicLong ids = new AtomicLong();
+    private final OperationTable pending = new OperationTable();
     private final NativeMemory.Fixed records = new NativeMemory.Fixed(BATCH * RECORD_BYTES);
     private final HandOver handOver;
     private final Thread thread;
@@ -86,18 +83,17 @@ final class CompletionReactor {
         if (closed) {
             return REFUSED;
         }
-        long id = ids.incrementAndGet();
-        pending.put(id, operation);
-        // The sweep may have passed between the check and the insertion: whoever removes the operation owns it.
+        long id = pending.put(operation);
+        // The sweep may have passed between the check and the insertion: whoever takes the operation owns it.
         if (closed) {
-            return pending.remove(id) != null ? REFUSED : SWEPT;
+            return pending.take(id) != null ? REFUSED : SWEPT;
         }
         return id;
     }
 
     /** Takes an operation back whose native call was refused; false if its outcome is already on the way. */
     boolean withdraw(long id) {
-        return pending.remove(id) != null;
+        return pending.take(id) != null;
     }
 
     /**
@@ -137,15 +133,13 @@ final class CompletionReactor {
     /** Fails what is pending and every later registration. The thread ends once the native side is destroyed. */
     void stop() {
         closed = true;
-        for (Long id : pending.keySet()) {
-            PendingOperation operation = pending.remove(id);
-            if (operation != null) {
-                int code = operation.lostCode();
-                operation.fail(new NativeException(code, operation.what() + ": the engine was shut down before it"
-                        + " answered" + (code == NativeErrors.UNKNOWN ? "; whether it took effect is not known" : "")),
-                        fallback);
-            }
-        }
+        pending.takeAll(this::lose);
+    }
+
+    private void lose(PendingOperation operation) {
+        int code = operation.lostCode();
+        operation.fail(new NativeException(code, operation.what() + ": the engine was shut down before it answered"
+                + (code == NativeErrors.UNKNOWN ? "; whether it took effect is not known" : "")), fallback);
     }
 
     /** Waits until the thread has ended. */
@@ -215,7 +209,7 @@ final class CompletionReactor {
     }
 
     private void complete(long id, int code, long a, long b, long c) {
-        PendingOperation operation = pending.remove(id);
+        PendingOperation operation = pending.take(id);
         if (operation == null) {
             // Swept before; what the result holds is freed together with its engine.
             return;

@@ -18,6 +18,7 @@ abstract class PendingOperation implements Runnable {
     private long c;
     private NativeException failure;
     private PendingOperation next;
+    private long id;
 
     PendingOperation(Executor executor) {
         this.executor = executor;
@@ -35,6 +36,15 @@ abstract class PendingOperation implements Runnable {
     /** Code of an operation that the native side can no longer answer. */
     int lostCode() {
         return NativeErrors.CLOSED;
+    }
+
+    /** Its id in the reactor's table, set before others can see the operation there. */
+    final long id() {
+        return id;
+    }
+
+    final void id(long given) {
+        id = given;
     }
 
     /** Where it runs. */
