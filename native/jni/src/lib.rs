@@ -4,6 +4,7 @@
 //! wants from Java (answers of the broker's metadata store, log events) travels as a record in the queue that Java polls, so there is
 //! no call into the JVM, no attached thread and no reference to a Java object.
 
+mod allocator;
 mod blobs;
 mod broker_store;
 mod completions;
@@ -17,10 +18,3 @@ mod messages;
 mod metadata;
 mod operation;
 mod wire;
-
-/// An entry is allocated on the thread of its producer and freed on whatever thread lets it go from the tail cache. Allocators that
-/// lock the arena of the other thread for that cost a third of the CPU of a busy producer (note 0013). Tests count allocations with
-/// one of their own.
-#[cfg(not(test))]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
