@@ -237,7 +237,7 @@ fn l03_a_slice_describes_its_commit_before_it_is_one() {
 fn every_append_of_a_group_gets_its_own_entry_back() {
     let state = state();
     let mut group = group();
-    let back: Arc<parking_lot::Mutex<Vec<(Offset, Option<Bytes>)>>> = Arc::default();
+    let back = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let wanted: Vec<(u128, u64)> = vec![(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (1, 2)];
     for (stream, offset) in &wanted {
         let heard = back.clone();
