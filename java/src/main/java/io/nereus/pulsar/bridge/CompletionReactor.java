@@ -29,10 +29,6 @@ final class CompletionReactor {
     private static final int KIND_LOG = 2;
     /** A lost wake-up costs at most this; there is none that we know of. */
     private static final long PARK_NANOS = 1_000_000_000L;
-    /** Spinning this long before parking saves a thread switch while completions come densely. */
-    private static final long SPIN_NANOS = 20_000L;
-    /** After so many spins in vain the reactor parks at once, until a batch comes that it did not park for. */
-    private static final int MAX_VAIN_SPINS = 8;
 
     /** What the reactor needs of the native side; one implementation outside tests. */
     interface Source {
@@ -149,19 +145,9 @@ final class CompletionReactor {
     }
 
     private void run() {
-        int vainSpins = 0;
         try {
             while (true) {
-                int count = source.poll(records, BATCH, 0);
-                if (count == 0 && vainSpins < MAX_VAIN_SPINS) {
-                    count = spin();
-                    vainSpins = count == 0 ? vainSpins + 1 : 0;
-                } else if (count > 0) {
-                    vainSpins = 0;
-                }
-                if (count == 0) {
-                    count = source.poll(records, BATCH, PARK_NANOS);
-                }
+                int count = source.poll(records, BATCH, PARK_NANOS);
                 if (count < 0) {
                     return;
                 }
@@ -176,16 +162,6 @@ final class CompletionReactor {
             handOver.flush();
             stop();
         }
-    }
-
-    private int spin() {
-        long deadline = System.nanoTime() + SPIN_NANOS;
-        int count = 0;
-        while (count == 0 && System.nanoTime() - deadline < 0) {
-            Thread.onSpinWait();
-            count = source.poll(records, BATCH, 0);
-        }
-        return count;
     }
 
     private void dispatch(int at) {
