@@ -22,7 +22,7 @@ final class AckLoad {
 
     private static final int OUTSTANDING = 512;
     private static final int SECONDS = 120;
-    private static final int RELOADS = 3;
+    private static final int RELOADS = 9;
     private static final String CURSOR = "sub";
 
     private final LedgerStore store;
@@ -39,7 +39,7 @@ final class AckLoad {
      * Runs it.
      *
      * @return {@code bytes} that the cursor wrote by its own statistics, {@code persists}, {@code reload} in milliseconds
-     *     (the median of three), {@code seconds} until everything was persisted
+     *     (the median of nine), {@code seconds} until everything was persisted
      */
     Figures run(ByteBuf entry, double ackSeconds) throws Exception {
         ManagedLedger ledger = Calls.open(store.factory(), name, store.ledgerConfig()).get(SECONDS, TimeUnit.SECONDS);
