@@ -302,6 +302,8 @@ impl Segments {
         if !active(Mutant::ForgetDirectorySync) {
             self.disk.sync_dir(&self.directory)?;
         }
+        // A recovery may have read the segment that this one replaces, and readers would go on with its file.
+        self.shared.lock().open.remove(&sequence);
         Ok(file)
     }
 
@@ -451,6 +453,7 @@ fn sequence_of(name: &Path, suffix: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::sim::SimDisk;
 
     const HEADER: SegmentHeader = SegmentHeader {
         directory_id: 7 << 100,
@@ -471,6 +474,22 @@ mod tests {
             assert_eq!(SegmentHeader::decode(&damaged), Err(None), "byte {at}");
         }
         assert_eq!(SegmentHeader::decode(&block[..100]), Err(None));
+    }
+
+    #[test]
+    fn readers_of_a_replaced_segment_get_the_new_one() {
+        let disk = SimDisk::new(64 << 20);
+        let segments = Arc::new(Segments::new(Arc::new(disk), "/journal".into()).unwrap());
+        let run_of = |segments: &Arc<Segments>| {
+            let mut block = vec![0; BLOCK];
+            let pin = segments.pin(HEADER.sequence).unwrap();
+            pin.file().unwrap().read_exact_at(&mut block, 0).unwrap();
+            SegmentHeader::decode(&block).unwrap().run
+        };
+        segments.create(&HEADER).unwrap();
+        assert_eq!(run_of(&segments), HEADER.run);
+        segments.create(&SegmentHeader { run: 12, ..HEADER }).unwrap();
+        assert_eq!(run_of(&segments), 12);
     }
 
     #[test]
