@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-use crate::allocator::Rest;
 use crate::blobs::BLOBS;
 use crate::broker_store::JavaStore;
 use crate::completions::Completions;
@@ -55,8 +54,6 @@ pub struct Host {
     pub outbox: Outbox,
     /// Requests to the broker's metadata store.
     pub requests: Arc<Requests>,
-    /// What becomes of free memory when nothing is to be done.
-    pub rest: Rest,
     config: Result<Config>,
     tasks: Handle,
     runtime: Mutex<Option<Runtime>>,
@@ -84,7 +81,6 @@ impl Host {
         Ok(Arc::new(Host {
             requests: Arc::new(Requests::new(outbox.clone(), metadata_patience())),
             outbox,
-            rest: Rest::default(),
             config,
             tasks: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),

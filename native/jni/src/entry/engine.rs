@@ -105,11 +105,6 @@ pub extern "system" fn Java_io_nereus_pulsar_bridge_NativeCalls_poll<'l>(
         let Polled::Records(mut count) = filled else {
             return Ok(-1);
         };
-        match count {
-            0 if !park.is_zero() => host.rest.rest(),
-            0 => {}
-            _ => host.rest.disturb(),
-        }
         while count < room.capacity() {
             let Some(record) = next_log_record(&host)? else { break };
             room.put(count, record);

@@ -3,7 +3,6 @@ package io.nereus.bench;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -46,8 +45,11 @@ public final class Proc {
             for (Path thread : threads) {
                 try {
                     sleeps += field(thread.resolve("status"), "voluntary_ctxt_switches:");
-                } catch (NoSuchFileException ended) {
-                    // between the listing and now
+                } catch (IOException failed) {
+                    // It may have ended since the listing, also while its file was being read.
+                    if (Files.exists(thread)) {
+                        throw failed;
+                    }
                 }
             }
         }

@@ -40,7 +40,7 @@ final class CompatCheck {
         run("CursorContainer", CompatCheck::cursorContainer, problems);
         run("MessagePositions", CompatCheck::messagePositions, problems);
         run("NoEntryCacheManager", CompatCheck::entryCacheManager, problems);
-        run("LedgerStats", CompatCheck::ledgerStats, problems);
+        run("LedgerBean", CompatCheck::ledgerBean, problems);
         return problems;
     }
 
@@ -112,15 +112,21 @@ final class CompatCheck {
     }
 
     /** Whatever stock's bean has in this Pulsar can be called on ours, which has no stock ledger inside. */
-    private static void ledgerStats() throws ReflectiveOperationException {
-        Constructor<?> constructor = Class.forName("io.nereus.pulsar.LedgerStats").getDeclaredConstructors()[0];
-        constructor.setAccessible(true);
-        Object stats = constructor.newInstance(Arrays.stream(constructor.getParameterTypes()).map(CompatCheck::any).toArray());
+    private static void ledgerBean() throws ReflectiveOperationException {
+        Object stats = make("io.nereus.pulsar.LedgerStats", new Object[1]);
+        Object bean = make("io.nereus.pulsar.LedgerBean", "any", stats, (LongSupplier) () -> 1, (LongSupplier) () -> 1);
         for (Method method : ManagedLedgerMBeanImpl.class.getDeclaredMethods()) {
             if (Modifier.isPublic(method.getModifiers())) {
-                method.invoke(stats, Arrays.stream(method.getParameterTypes()).map(CompatCheck::any).toArray());
+                method.invoke(bean, Arrays.stream(method.getParameterTypes()).map(CompatCheck::any).toArray());
             }
         }
+    }
+
+    /** An object of a class with one constructor. */
+    private static Object make(String className, Object... arguments) throws ReflectiveOperationException {
+        Constructor<?> constructor = Class.forName(className).getDeclaredConstructors()[0];
+        constructor.setAccessible(true);
+        return constructor.newInstance(arguments);
     }
 
     private static Object any(Class<?> type) {
@@ -136,7 +142,7 @@ final class CompatCheck {
         if (type == int.class) {
             return 1;
         }
-        return type == LongSupplier.class ? (LongSupplier) () -> 1 : null;
+        return null;
     }
 
     private static ManagedCursor cursor(String name) {
