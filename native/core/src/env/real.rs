@@ -115,14 +115,15 @@ pub struct OsDisk;
 impl Disk for OsDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        match mode {
-            OpenMode::Read => options.read(true),
-            OpenMode::ReadWrite => options.read(true).write(true),
-            OpenMode::CreateNew => options.read(true).write(true).create_new(true),
-            OpenMode::Direct => return Ok(Arc::new(ThroughFile(open_direct(path, false)?))),
-            OpenMode::CreateDirect => return Ok(Arc::new(ThroughFile(open_direct(path, true)?))),
+        let through = matches!(mode, OpenMode::Direct | OpenMode::CreateDirect);
+        let file = match mode {
+            OpenMode::Read => options.read(true).open(path)?,
+            OpenMode::ReadWrite => options.read(true).write(true).open(path)?,
+            OpenMode::CreateNew => options.read(true).write(true).create_new(true).open(path)?,
+            OpenMode::Direct => open_direct(path, false)?,
+            OpenMode::CreateDirect => open_direct(path, true)?,
         };
-        Ok(Arc::new(OsFile(options.open(path)?)))
+        Ok(Arc::new(OsFile { file, through }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -203,75 +204,47 @@ fn takes_blocks(file: &File) -> bool {
         || (fits(stat.stx_dio_mem_align) && fits(stat.stx_dio_offset_align))
 }
 
-/// A file whose writes are durable when they return.
-struct ThroughFile(File);
-
-impl DiskFile for ThroughFile {
-    fn read_exact_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "the file is open for writing only",
-        ))
-    }
-
-    fn write_all_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
-        self.0.write_all_at(buf, position)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn write_durably_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
-        self.0.write_all_at(buf, position)
-    }
-
-    fn allocate(&self, length: u64) -> io::Result<()> {
-        allocate(&self.0, length)
-    }
-
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
+struct OsFile {
+    file: File,
+    /// Its writes are durable when they return.
+    through: bool,
 }
-
-fn allocate(file: &File, length: u64) -> io::Result<()> {
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
-        // Some file systems cannot reserve; there the zeros that follow do it.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length),
-        other => Ok(other?),
-    }
-}
-
-struct OsFile(File);
 
 impl DiskFile for OsFile {
     fn read_exact_at(&self, buf: &mut [u8], position: u64) -> io::Result<()> {
-        self.0.read_exact_at(buf, position)
+        self.file.read_exact_at(buf, position)
     }
 
     fn write_all_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
-        self.0.write_all_at(buf, position)
+        self.file.write_all_at(buf, position)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
+    }
+
+    fn write_durably_at(&self, buf: &[u8], position: u64) -> io::Result<()> {
+        self.write_all_at(buf, position)?;
+        match self.through {
+            true => Ok(()),
+            false => self.sync_data(),
+        }
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {
-        allocate(&self.0, length)
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, length) {
+            // Some file systems cannot reserve; there the zeros that follow do it.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => self.file.set_len(length),
+            other => Ok(other?),
+        }
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.file.set_len(length)
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }
 

@@ -61,10 +61,11 @@ final class HandOver {
 
     /** Hands everything over that was added since the last time. */
     void flush() {
-        for (Chain chain : chains) {
+        while (!chains.isEmpty()) {
+            // Out of the list first: whatever an executor throws, nothing is handed over twice.
+            Chain chain = chains.remove(chains.size() - 1);
             execute(chain, chain.executor, fallback);
         }
-        chains.clear();
     }
 
     /** Runs {@code task} on {@code executor}, or where that refuses, as of a ledger that was shut down, on {@code fallback}. */
