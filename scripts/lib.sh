@@ -73,7 +73,7 @@ nereus_need_java() {
 nereus_need_build_tools() {
   nereus_check_java
   nereus_check_rust
-  nereus_packages gradle g++ ccache libclang-dev
+  nereus_packages gradle g++ make ccache libclang-dev
 }
 
 # Objects of RocksDB compiled so far in the newest build directory of it, and how many there will be.

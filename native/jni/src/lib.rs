@@ -4,6 +4,7 @@
 //! wants from Java (answers of the broker's metadata store, log events) travels as a record in the queue that Java polls, so there is
 //! no call into the JVM, no attached thread and no reference to a Java object.
 
+mod allocator;
 mod blobs;
 mod broker_store;
 mod completions;

@@ -1,7 +1,7 @@
 package io.nereus.pulsar.bridge;
 
-import java.util.ArrayList;
-import java.util.List;
+import java.util.ArrayDeque;
+import java.util.Queue;
 import java.util.concurrent.Executor;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -19,7 +19,7 @@ final class HandOver {
 
     private final Executor fallback;
     /** One for each executor that was met since the last flush; there are about as many as cores. */
-    private final List<Chain> chains = new ArrayList<>();
+    private final Queue<Chain> chains = new ArrayDeque<>();
 
     /** @param fallback runs what an executor refuses; must not refuse */
     HandOver(Executor fallback) {
@@ -48,8 +48,7 @@ final class HandOver {
 
     /** Takes an operation that has its outcome. */
     void add(PendingOperation operation) {
-        for (int i = chains.size() - 1; i >= 0; i--) {
-            Chain chain = chains.get(i);
+        for (Chain chain : chains) {
             if (chain.executor == operation.executor()) {
                 chain.last.follow(operation);
                 chain.last = operation;
@@ -59,11 +58,11 @@ final class HandOver {
         chains.add(new Chain(operation));
     }
 
-    /** Hands everything over that was added since the last time. */
+    /** Hands everything over that was added since the last time, to the executor first whose first outcome came first. */
     void flush() {
-        while (!chains.isEmpty()) {
-            // Out of the list first: whatever an executor throws, nothing is handed over twice.
-            Chain chain = chains.remove(chains.size() - 1);
+        Chain chain;
+        // Out of the queue first: whatever an executor throws, nothing is handed over twice.
+        while ((chain = chains.poll()) != null) {
             execute(chain, chain.executor, fallback);
         }
     }
