@@ -5,6 +5,9 @@
 //! of `[0-9A-Za-z.+-]`. The build that packs the jar searches the finished library for them and writes
 //! `/nereus-build.properties` with `buildId=<id>`, so the jar can never name another id than the library inside it carries.
 //!
+//! Asks the linker to mark the library as one that is never unloaded: threads of the JVM that called it run its destructors of
+//! thread-local data when they end, long after a class loader may have let it go.
+//!
 //! The hash is FNV-1a (64 bits) over path and content of every source file, in order of the paths: no dependency, the same on every
 //! machine. It tells builds apart; it proves nothing against an attacker.
 
@@ -40,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         hash.update(&fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?);
         hash.update(&[0]);
     }
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!(
         "cargo:rustc-env=NEREUS_BUILD_ID={}+{:016x}",
         env::var("CARGO_PKG_VERSION")?,

@@ -183,6 +183,34 @@ public class CompletionReactorTest {
     }
 
     @Test
+    public void executorsGetWhatArrivesTogetherInTheOrderOfItsArrival() throws Exception {
+        FakeSource source = new FakeSource();
+        CompletionReactor reactor = new CompletionReactor("test-reactor", source, new NoListener(), Runnable::run);
+        List<String> tasks = new ArrayList<>(); // written by the reactor's thread, read after it
+        Executor first = task -> run("first", task, tasks);
+        Executor second = task -> run("second", task, tasks);
+        Executor third = task -> run("third", task, tasks);
+        List<Counted> operations = new ArrayList<>();
+        for (Executor executor : List.of(first, second, first, third, second, first)) {
+            Counted operation = new Counted(executor, NativeErrors.CLOSED);
+            operations.add(operation);
+            source.complete(reactor.register(operation), NativeErrors.OK, 1);
+        }
+        source.destroyed = true;
+        reactor.start();
+        assertTrue(reactor.join(30_000));
+        assertEquals(tasks, List.of("first", "second", "third"), "one task each");
+        for (Counted operation : operations) {
+            assertEquals(operation.outcomes.get(), 1);
+        }
+    }
+
+    private static void run(String name, Runnable task, List<String> tasks) {
+        tasks.add(name);
+        task.run();
+    }
+
+    @Test
     public void aReceiverThatThrowsStopsNobodyElse() throws Exception {
         FakeSource source = new FakeSource();
         CompletionReactor reactor = reactor(source, Runnable::run);
