@@ -72,7 +72,8 @@ final class LedgerLevel implements AutoCloseable {
     /** One measurement of appends: asks, counts, says, and refuses it if the side did not sync. */
     private Figures appends(Side side, String label, String command, int outstanding) throws IOException, InterruptedException {
         cluster.turnTo(side);
-        if (!command.contains(" 1 " + times())) {
+        boolean many = !command.contains(" 1 " + times());
+        if (many) {
             worker.ask(command.replace(times(), "0 1"), 600);   // opens its ledgers, so that their syncs do not count
         }
         Meter meter = meter(label, side, worker);
@@ -86,6 +87,9 @@ final class LedgerLevel implements AutoCloseable {
             figures.get("rate"), figures.get("p50"), figures.get("p99"), syncs, figures.get("all") / syncs,
             meter.diskFlushes(), meter.cpuSeconds() * 1e6 / figures.get("count"),
             meter.wakeUps() / figures.get("count"), figures.get("allocated"));
+        if (many) {
+            worker.ask("drop " + side.id(), 600);
+        }
         return figures;
     }
 

@@ -31,7 +31,7 @@ record Scale(int rounds, double warmSeconds, double seconds, int holes, double a
 
     static Scale full() {
         return new Scale(3, 3, 10, 100_000, 10, 10_000, new int[] {1, 10, 100, 1_000, 10_000}, 2 * GIB, 5 * GIB, 3,
-            20 * GIB);
+            40 * GIB);
     }
 
     /** A short backlog fits into the caches that a warm read leaves behind: the second read of it would not be cold. */

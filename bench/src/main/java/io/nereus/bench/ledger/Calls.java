@@ -68,6 +68,22 @@ final class Calls {
         return added;
     }
 
+    static CompletableFuture<Void> delete(ManagedLedger ledger) {
+        CompletableFuture<Void> deleted = new CompletableFuture<>();
+        ledger.asyncDelete(new AsyncCallbacks.DeleteLedgerCallback() {
+            @Override
+            public void deleteLedgerComplete(Object ctx) {
+                deleted.complete(null);
+            }
+
+            @Override
+            public void deleteLedgerFailed(ManagedLedgerException exception, Object ctx) {
+                deleted.completeExceptionally(exception);
+            }
+        }, null);
+        return deleted;
+    }
+
     static CompletableFuture<Void> delete(ManagedCursor cursor, Position position) {
         CompletableFuture<Void> deleted = new CompletableFuture<>();
         cursor.asyncDelete(position, new AsyncCallbacks.DeleteCallback() {

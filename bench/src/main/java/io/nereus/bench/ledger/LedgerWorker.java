@@ -47,7 +47,7 @@ public final class LedgerWorker implements WorkerMain.Duty {
     }
 
     /**
-     * append SIDE OUTSTANDING LEDGERS WARM SECONDS, acks SIDE HOLES SECONDS,
+     * append SIDE OUTSTANDING LEDGERS WARM SECONDS, drop SIDE, acks SIDE HOLES SECONDS,
      * create SIDE LEDGERS, reopen SIDE LEDGERS, bare OUTSTANDING WARM SECONDS, syncs.
      */
     @Override
@@ -55,6 +55,9 @@ public final class LedgerWorker implements WorkerMain.Duty {
         switch (words[0]) {
             case "append":
                 return append(Side.of(words[1]), integer(words[2]), integer(words[3]), number(words[4]), number(words[5]));
+            case "drop":
+                OpenLoad.delete(kept.remove(Side.of(words[1])));
+                return new Figures();
             case "acks":
                 return new AckLoad(store(words[1]), freshName(), integer(words[2])).run(small, number(words[3]));
             case "create":
@@ -96,7 +99,7 @@ public final class LedgerWorker implements WorkerMain.Duty {
         return store;
     }
 
-    /** One ledger is a new one and is deleted afterwards; many are the first of those that stay open. */
+    /** One ledger is a new one and is deleted afterwards; many are the first of those that stay open until they are dropped. */
     private Figures append(Side side, int outstanding, int count, double warm, double seconds) throws Exception {
         LedgerStore store = store(side);
         if (count == 1) {

@@ -38,6 +38,16 @@ final class OpenLoad {
         return opened.stream().map(CompletableFuture::join).toList();
     }
 
+    /** Deletes open ledgers: what was measured must not fill the disk of what comes next. */
+    static void delete(List<ManagedLedger> ledgers) throws Exception {
+        InFlight deletes = new InFlight(AT_A_TIME, SECONDS);
+        for (ManagedLedger ledger : ledgers) {
+            deletes.enter();
+            deletes.follow(Calls.delete(ledger));
+        }
+        deletes.drain();
+    }
+
     /** Makes ledgers, each with one entry and one subscription; {@code seconds} is how long that took. */
     static Figures create(LedgerStore store, int count, ByteBuf entry) throws Exception {
         WorkerMain.begin();
