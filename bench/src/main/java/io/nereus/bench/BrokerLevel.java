@@ -2,7 +2,10 @@ package io.nereus.bench;
 
 import io.nereus.bench.client.ClientWorker;
 import java.io.IOException;
+import java.net.http.HttpResponse;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * The measurements through brokers and Pulsar's client. Both brokers live as long as the level does; the one that is not
@@ -18,6 +21,7 @@ final class BrokerLevel implements AutoCloseable {
     private static final int MESSAGE_BYTES = 1024;
     private static final int MANY = 50;
     private static final long DISPLACING_MESSAGES = 600_000;
+    private static final Pattern FRESH_TOPIC = Pattern.compile("persistent://public/default/(t[0-9]+[^\"]*)\"");
 
     private final Scale scale;
     private final Scoreboard board;
@@ -49,6 +53,7 @@ final class BrokerLevel implements AutoCloseable {
                 ask("full", side, freshTopic() + " 1 " + OUTSTANDING + " 0 " + 2 * scale.warmSeconds());
                 ask("arrival", side, freshTopic() + " " + PER_SECOND + " 0 " + scale.warmSeconds());
                 ask("batched", side, freshTopic() + " " + BATCHED_OUTSTANDING + " 0 " + scale.warmSeconds());
+                dropTopics(side);
             }
         }
     }
@@ -65,6 +70,19 @@ final class BrokerLevel implements AutoCloseable {
 
     private String freshTopic() {
         return "t" + topics++;
+    }
+
+    /** Deletes every topic but the backlog: what was measured must not fill the disk of what comes next. */
+    private void dropTopics(Side side) throws IOException, InterruptedException {
+        Matcher fresh = FRESH_TOPIC.matcher(cluster.broker(side).get("/admin/v2/persistent/public/default").body());
+        while (fresh.find()) {
+            HttpResponse<String> answer =
+                cluster.broker(side).delete("/admin/v2/persistent/public/default/" + fresh.group(1) + "?force=true");
+            if (answer.statusCode() / 100 != 2) {
+                throw new IllegalStateException("topic " + fresh.group(1) + " could not be deleted: HTTP " + answer.statusCode() + " "
+                    + answer.body());
+            }
+        }
     }
 
     private Figures ask(String command, Side side, String rest) throws IOException, InterruptedException {
@@ -92,6 +110,7 @@ final class BrokerLevel implements AutoCloseable {
             perMessage(meter, "broker", figures),
             side == Side.STOCK ? " and bookie %.1f".formatted(perMessage(meter, "bookie", figures)) : "",
             perMessage(meter, "client", figures), meter.wakeUps() / figures.get("count"));
+        dropTopics(side);
         return figures;
     }
 
@@ -162,6 +181,7 @@ final class BrokerLevel implements AutoCloseable {
         Machine.dropCaches();
         board.put(Metric.CATCH_UP_COLD, side, read("catch-up, cold", side));
         board.put(Metric.CATCH_UP_WARM, side, read("catch-up, warm", side));
+        dropTopics(side);
     }
 
     private double read(String label, Side side) throws IOException, InterruptedException {

@@ -206,17 +206,23 @@ public final class BrokerProcess implements AutoCloseable {
 
     /** The answer of a GET on the broker's web port, whatever its status; redirects are followed. */
     public HttpResponse<String> get(String path) throws IOException, InterruptedException {
-        return request(path, Duration.ofSeconds(30));
+        return request("GET", path, Duration.ofSeconds(30));
     }
 
-    private HttpResponse<String> request(String path, Duration timeout) throws IOException, InterruptedException {
-        return http.send(HttpRequest.newBuilder(URI.create(adminUrl() + path)).timeout(timeout).build(),
-                HttpResponse.BodyHandlers.ofString());
+    /** The answer of a DELETE on the broker's web port, whatever its status; takes up to two minutes. */
+    public HttpResponse<String> delete(String path) throws IOException, InterruptedException {
+        return request("DELETE", path, Duration.ofMinutes(2));
+    }
+
+    private HttpResponse<String> request(String method, String path, Duration timeout) throws IOException, InterruptedException {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(adminUrl() + path)).timeout(timeout)
+                .method(method, HttpRequest.BodyPublishers.noBody()).build();
+        return http.send(request, HttpResponse.BodyHandlers.ofString());
     }
 
     private String health() throws InterruptedException {
         try {
-            HttpResponse<String> answer = request("/admin/v2/brokers/health", Duration.ofSeconds(20));
+            HttpResponse<String> answer = request("GET", "/admin/v2/brokers/health", Duration.ofSeconds(20));
             return answer.statusCode() == 200 ? answer.body().strip() : "HTTP " + answer.statusCode();
         } catch (IOException notYet) {
             return notYet.toString();
