@@ -44,6 +44,9 @@ pub static STREAMS: Handles<OpenStream> = Handles::new();
 pub struct OpenStream {
     /// The engine it was opened through.
     pub host: Arc<Host>,
+    /// The way its appends are answered: the host's. Their replies count as holders here, apart from the queue, which the lane and the
+    /// poller write all the time.
+    pub outbox: Arc<Outbox>,
     /// The stream.
     pub stream: Stream,
 }
@@ -135,6 +138,7 @@ impl Host {
     pub fn adopt(self: &Arc<Self>, opened: &OpenedLedger) -> Result<i64> {
         let stream = Arc::new(OpenStream {
             host: Arc::clone(self),
+            outbox: Arc::new(self.outbox.clone()),
             stream: opened.stream.clone(),
         });
         let handle = STREAMS.insert(stream).ok_or_else(|| Error::Internal {

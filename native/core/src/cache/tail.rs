@@ -12,6 +12,10 @@ use crate::types::Offset;
 /// What an entry costs besides its bytes: its slots here and in the order of eviction.
 const ENTRY_OVERHEAD: u64 = 96;
 
+/// A full cache lets this part of itself go at a time, at most so many entries under one lock.
+const SLACK: u64 = 1024;
+const AT_ONCE: usize = 16;
+
 /// The common bound and order of eviction.
 pub struct TailCache {
     account: Arc<Account>,
@@ -63,28 +67,33 @@ impl TailCache {
     /// Takes `bytes`, letting the oldest appends go until they fit. False when they never do.
     fn room(&self, bytes: u64) -> bool {
         while !self.account.take(bytes) {
-            if bytes > self.account.limit() || !self.let_oldest_go() {
+            if bytes > self.account.limit() || !self.let_oldest_go(bytes) {
                 return false;
             }
         }
         true
     }
 
-    fn let_oldest_go(&self) -> bool {
-        let Some(ticket) = self.order.lock().tickets.pop_front() else {
-            return false;
-        };
-        let mut entries = ticket.tail.lock();
-        let mut freed = ENTRY_OVERHEAD;
-        if entries.first == ticket.offset {
-            if let Some(entry) = entries.entries.pop_front() {
-                entries.first = Offset::new(ticket.offset.get() + 1);
-                freed += entry.len() as u64;
+    /// Lets the oldest appends go until `bytes` are free, and a little more: a full cache is not locked for each append. False when
+    /// there were none.
+    fn let_oldest_go(&self, bytes: u64) -> bool {
+        let enough = bytes.max(self.account.limit() / SLACK);
+        let mut freed = 0u64;
+        while freed < enough {
+            let oldest: Vec<Ticket> = {
+                let mut order = self.order.lock();
+                let count = order.tickets.len().min(AT_ONCE);
+                // Of a small cache one by one: what fits stays.
+                let count = if enough > bytes { count } else { count.min(1) };
+                order.tickets.drain(..count).collect()
+            };
+            if oldest.is_empty() {
+                break;
             }
+            freed = freed.saturating_add(oldest.iter().map(Ticket::let_go).sum());
         }
-        drop(entries);
         self.account.release(freed);
-        true
+        freed > 0
     }
 
     /// Counts tickets whose entries went, and throws them away once they are half of all: closed streams leave nothing behind.
@@ -103,6 +112,21 @@ impl TailCache {
 }
 
 impl Ticket {
+    /// Lets the entry go if it is still there, and what is before it: a ticket that somebody else has taken meanwhile stands for that.
+    /// What this frees, bytes.
+    fn let_go(&self) -> u64 {
+        let mut entries = self.tail.lock();
+        let mut freed = ENTRY_OVERHEAD;
+        while entries.first <= self.offset {
+            let Some(entry) = entries.entries.pop_front() else {
+                break;
+            };
+            entries.first = Offset::new(entries.first.get() + 1);
+            freed = freed.saturating_add(entry.len() as u64);
+        }
+        freed
+    }
+
     fn is_live(&self) -> bool {
         let entries = self.tail.lock();
         let inside = self.offset.distance_from(entries.first);

@@ -18,6 +18,7 @@ use super::apply::{commit_of, Applied};
 use super::by_stream::ByStream;
 use super::delta;
 use super::frame::{self, Descriptor, Header, Part, Placed, Scope};
+use super::lookup::Lookup;
 use super::state::{StateTable, Update};
 use crate::commit::{Append, Changed, HeadCell, HeadChange, StreamHead, Tail};
 use crate::env::AlignedBuffer;
@@ -426,18 +427,22 @@ impl Group {
             return Ok(());
         }
         self.size.grow(table, body);
-        let verdicts = batch.into_iter().map(|write| self.judge(state, write)).collect();
+        let lookup = Lookup::of(state, &batch);
+        let verdicts = batch
+            .into_iter()
+            .map(|write| self.judge(state, &lookup, write))
+            .collect();
         self.held.push(Held::Written { reply, verdicts });
         Ok(())
     }
 
-    fn judge(&mut self, state: &StateTable, write: Write) -> Verdict {
+    fn judge(&mut self, state: &StateTable, lookup: &Lookup, write: Write) -> Verdict {
         if let Err(error) = check_write(&write) {
             return Verdict::Refused(error);
         }
         let found = match self.keys.get(&write.key) {
             Some(pending) => Ok(pending.clone()),
-            None => state.get(&write.key),
+            None => lookup.get(state, &write.key),
         };
         let found = match found {
             Ok(found) => found,

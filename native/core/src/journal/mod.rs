@@ -21,6 +21,7 @@ mod group;
 mod inspect;
 mod lane;
 mod layout;
+mod lookup;
 mod open;
 mod options;
 mod pool;

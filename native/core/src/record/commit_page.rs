@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::wire::{self, WireCommit};
-use super::{Key, Record, RecordType};
+use super::{commit_deltas, Key, Record, RecordType};
 use crate::commit::Commit;
 use crate::error::Result;
 use crate::types::{Offset, StreamId};
@@ -43,21 +43,28 @@ impl CommitPage {
     }
 }
 
+/// Version 1 has whole commits in field 2; since version 2 they are [differences](super::commit_deltas).
 #[derive(Clone, PartialEq, Message)]
 struct Body {
     #[prost(bytes = "vec", tag = "1")]
     stream: Vec<u8>,
     #[prost(message, repeated, tag = "2")]
-    commits: Vec<WireCommit>,
+    whole: Vec<WireCommit>,
     #[prost(uint64, tag = "3")]
     bytes_before: u64,
     #[prost(uint64, tag = "4")]
     latest_before: u64,
+    #[prost(uint64, tag = "5")]
+    first: u64,
+    #[prost(uint32, tag = "6")]
+    count: u32,
+    #[prost(bytes = "vec", tag = "7")]
+    deltas: Vec<u8>,
 }
 
 impl Record for CommitPage {
     const TYPE: RecordType = RecordType::CommitPage;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
     const MAX_BYTES: usize = 64 * 1024;
 
     fn key(&self) -> Result<Key> {
@@ -80,28 +87,33 @@ impl Record for CommitPage {
     }
 
     fn to_body(&self) -> Vec<u8> {
-        let stream = self.stream.to_bytes().to_vec();
-        let commits = self.commits.iter().map(WireCommit::of).collect();
         Body {
-            stream,
-            commits,
+            stream: self.stream.to_bytes().to_vec(),
+            whole: Vec::new(),
             bytes_before: self.bytes_before,
             latest_before: self.latest_before,
+            first: self.first().get(),
+            // Bounded by `check`.
+            count: u32::try_from(self.commits.len()).unwrap_or(u32::MAX),
+            deltas: commit_deltas::encode(&self.commits),
         }
         .encode_to_vec()
     }
 
-    fn from_body(_version: u16, body: &[u8]) -> std::result::Result<Self, String> {
+    fn from_body(version: u16, body: &[u8]) -> std::result::Result<Self, String> {
         let body: Body = wire::body(body)?;
+        let commits = match version {
+            1 => body.whole.into_iter().map(WireCommit::into_commit).collect(),
+            _ => {
+                let count = usize::try_from(body.count).unwrap_or(usize::MAX);
+                commit_deltas::decode(&body.deltas, Offset::new(body.first), count)
+            }
+        };
         Ok(CommitPage {
             stream: wire::stream(&body.stream)?,
             bytes_before: body.bytes_before,
             latest_before: body.latest_before,
-            commits: body
-                .commits
-                .into_iter()
-                .map(WireCommit::into_commit)
-                .collect::<std::result::Result<_, _>>()?,
+            commits: commits?,
         })
     }
 }

@@ -5,7 +5,7 @@
 //! Keeps: L4 (an offset is given out once, and again only after its attempt certainly failed), L6.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,16 +29,26 @@ pub(super) struct Appender {
     /// Held while an append is pushed, so that push order is offset order. Reentrant because a log may answer inside the push;
     /// the cell inside is never borrowed across one.
     tail: ReentrantMutex<RefCell<Tail>>,
-    /// Attempts that are not settled. Rises under `tail`; falls without it after a commit, so that a group's replies do not meet
-    /// the next group's pushes at a lock.
-    pending: AtomicU64,
-    /// Attempts whose reply has not returned. Rises under `tail`.
-    unanswered: AtomicU64,
+    ended: Ended,
     all_answered: Notify,
+}
+
+/// What became of attempts, counted without `tail`: a group's replies do not meet the next group's pushes at a lock, nor in a cache line.
+#[derive(Default)]
+#[repr(align(64))]
+struct Ended {
+    /// Attempts that were settled.
+    settled: AtomicU64,
+    /// Attempts whose reply has returned.
+    answered: AtomicU64,
+    /// Somebody waits for all to be answered.
+    draining: AtomicBool,
 }
 
 struct Tail {
     next: Offset,
+    /// Attempts so far.
+    attempts: u64,
     /// Why nothing is taken. The first reason stays until `resume`. On the heap: of most streams there is none.
     refusing: Option<Box<Error>>,
     /// `refusing` is for ever: fenced, terminated, closed, or an outcome that nobody will find out.
@@ -53,6 +63,7 @@ impl Appender {
             .with(|head| head.map_or(Offset::ZERO, |head| head.end));
         let tail = ReentrantMutex::new(RefCell::new(Tail {
             next,
+            attempts: 0,
             refusing: None,
             for_good: false,
         }));
@@ -61,8 +72,7 @@ impl Appender {
             epoch,
             marks,
             tail,
-            pending: AtomicU64::new(0),
-            unanswered: AtomicU64::new(0),
+            ended: Ended::default(),
             all_answered: Notify::new(),
         }
     }
@@ -111,8 +121,7 @@ impl Appender {
             tail.next = offset.checked_add(1).ok_or_else(|| Error::Invalid {
                 what: format!("stream {} has used up its offsets", self.stream()),
             })?;
-            self.pending.fetch_add(1, Ordering::SeqCst);
-            self.unanswered.fetch_add(1, Ordering::SeqCst);
+            tail.attempts = tail.attempts.saturating_add(1);
             offset
         };
         let appender = self.clone();
@@ -144,7 +153,7 @@ impl Appender {
         if tail.for_good {
             return Err(Error::clone(reason));
         }
-        let pending = self.pending.load(Ordering::SeqCst);
+        let pending = tail.attempts.saturating_sub(self.ended.settled.load(Ordering::SeqCst));
         if pending > 0 {
             let reason = format!("{pending} appends are not settled yet; first failure: {reason}");
             return Err(Error::Suspended {
@@ -197,15 +206,21 @@ impl Appender {
     pub fn drained(self: &Arc<Self>) -> BoxFuture<()> {
         let appender = self.clone();
         Box::pin(async move {
+            appender.ended.draining.store(true, Ordering::SeqCst);
             loop {
-                let mut settled = std::pin::pin!(appender.all_answered.notified());
-                settled.as_mut().enable();
-                if appender.unanswered.load(Ordering::SeqCst) == 0 {
+                let mut answered = std::pin::pin!(appender.all_answered.notified());
+                answered.as_mut().enable();
+                if appender.is_drained() {
                     return;
                 }
-                settled.await;
+                answered.await;
             }
         })
+    }
+
+    fn is_drained(&self) -> bool {
+        let attempts = self.tail.lock().borrow().attempts;
+        self.ended.answered.load(Ordering::SeqCst) == attempts
     }
 
     /// Books one outcome; gives the one to hand on. What failed behind a failure carries the first reason.
@@ -216,12 +231,12 @@ impl Appender {
                 self.trunk.recent.push(offset, entry);
             }
             self.marks.committed(offset, bytes, append_millis);
-            self.pending.fetch_sub(1, Ordering::SeqCst);
+            self.ended.settled.fetch_add(1, Ordering::SeqCst);
             return outcome;
         }
         let tail = self.tail.lock();
         let mut tail = tail.borrow_mut();
-        self.pending.fetch_sub(1, Ordering::SeqCst);
+        self.ended.settled.fetch_add(1, Ordering::SeqCst);
         match outcome {
             AppendOutcome::Committed { .. } => outcome,
             AppendOutcome::NotCommitted(error) => {
@@ -245,7 +260,9 @@ impl Appender {
 
     /// A reply has returned. Apart from settling: whoever hears of a failure may call `resume` inside the reply.
     fn answered(&self) {
-        if self.unanswered.fetch_sub(1, Ordering::SeqCst) == 1 {
+        self.ended.answered.fetch_add(1, Ordering::SeqCst);
+        // Whoever waits has said so before it counted.
+        if self.ended.draining.load(Ordering::SeqCst) {
             self.all_answered.notify_waiters();
         }
     }

@@ -62,7 +62,7 @@ fn append(open: &OpenStream, op: jlong, entry: Bytes, messages: jint) -> Result<
     let messages = messages.ok_or_else(|| Error::Invalid {
         what: "an entry has at least one message".into(),
     })?;
-    let outbox = open.host.outbox.clone();
+    let outbox = open.outbox.clone();
     open.stream
         .append(entry, messages, move |outcome| settle(&outbox, op, outcome))
         .map(|_reserved| ())

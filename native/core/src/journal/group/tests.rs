@@ -317,6 +317,72 @@ fn verdicts_of_a_batch_see_the_writes_before_them_and_versions_rise_over_all_key
 }
 
 #[test]
+fn a_large_batch_gets_the_verdicts_that_its_writes_get_alone() {
+    let key = |stream, n| Key::trim_mark(StreamId::new(stream), Offset::new(n));
+    let holding = || {
+        let state = state();
+        let value = |version| Versioned {
+            value: "old".into(),
+            version: Version(version),
+        };
+        let keys = (0..300)
+            .filter(|n| n % 3 > 0)
+            .map(|n| (key(1, n), Some(value(n))))
+            .collect();
+        let update = Update {
+            keys,
+            ..Update::default()
+        };
+        state.publish(update, START);
+        state
+    };
+    let delete = |n: u64, version| Write {
+        key: key(1, n),
+        expected: Expected::Version(Version(version)),
+        value: None,
+    };
+    let neighbours: Vec<Write> = (0..100).map(|n| delete(n, n)).collect();
+    let mut conflicting = neighbours.clone();
+    conflicting.push(delete(7, 8));
+    conflicting.push(delete(8, 8));
+    let mut mixed = conflicting.clone();
+    mixed.push(put(key(1, 0), Expected::Absent));
+    mixed.push(put(key(1, 299), Expected::Any));
+    let spread: Vec<Write> = (0..30).map(|n| delete(n * 10, n * 10)).collect();
+    let mut streams = neighbours.clone();
+    streams.push(Write {
+        key: key(2, 5),
+        ..delete(5, 5)
+    });
+    for batch in [neighbours, conflicting, mixed, spread, streams] {
+        let alone = {
+            let (state, mut group) = (holding(), group());
+            let verdicts: Vec<_> = batch
+                .iter()
+                .map(|one| {
+                    let (work, verdicts) = write(vec![one.clone()]);
+                    assert!(takes(&mut group, &state, work));
+                    verdicts
+                })
+                .collect();
+            frame(group).1.split().1.give(&state);
+            let verdicts = verdicts.into_iter().flat_map(|verdicts| block_on(verdicts).unwrap());
+            verdicts.map(|verdict| format!("{verdict:?}")).collect::<Vec<_>>()
+        };
+        let (state, mut group) = (holding(), group());
+        let (work, verdicts) = write(batch);
+        assert!(takes(&mut group, &state, work));
+        frame(group).1.split().1.give(&state);
+        let together: Vec<_> = block_on(verdicts)
+            .unwrap()
+            .iter()
+            .map(|verdict| format!("{verdict:?}"))
+            .collect();
+        assert_eq!(together, alone);
+    }
+}
+
+#[test]
 fn l06_a_group_whose_frame_may_be_written_answers_unknown_and_one_never_written_a_refusal() {
     let state = state();
     for failure in [

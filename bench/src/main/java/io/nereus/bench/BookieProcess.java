@@ -123,6 +123,6 @@ final class BookieProcess {
     long syncs() throws IOException, InterruptedException {
         String page = http.send(HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + ports.web() + "/metrics"))
             .timeout(Duration.ofSeconds(20)).build(), HttpResponse.BodyHandlers.ofString()).body();
-        return Metrics.sum(page, "bookie_journal_JOURNAL_SYNC_count");
+        return Metrics.sum(page.lines(), "bookie_journal_JOURNAL_SYNC_count");
     }
 }

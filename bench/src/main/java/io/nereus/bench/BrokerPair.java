@@ -4,6 +4,7 @@ import io.nereus.tests.broker.BrokerProcess;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /** How both brokers are started: the same JVM, the same configuration, another storage class. */
 final class BrokerPair {
@@ -48,7 +49,11 @@ final class BrokerPair {
 
     /** Syncs of a side's journal since its process started, by its own metrics page. */
     static long syncs(Cluster cluster, Side side) throws IOException, InterruptedException {
-        return side == Side.STOCK ? cluster.bookie().syncs()
-            : Metrics.sum(cluster.broker(side).get("/metrics/").body(), "nereus_journal_syncs_total");
+        if (side == Side.STOCK) {
+            return cluster.bookie().syncs();
+        }
+        try (Stream<String> page = cluster.broker(side).lines("/metrics/")) {
+            return Metrics.sum(page, "nereus_journal_syncs_total");
+        }
     }
 }

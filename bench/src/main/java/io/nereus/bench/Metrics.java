@@ -1,6 +1,7 @@
 package io.nereus.bench;
 
 import java.io.IOException;
+import java.util.stream.Stream;
 
 /** Reads Prometheus' text format. */
 final class Metrics {
@@ -13,10 +14,10 @@ final class Metrics {
      *
      * @throws IOException if there is none: a figure that is missing is not a zero
      */
-    static long sum(String page, String name) throws IOException {
+    static long sum(Stream<String> page, String name) throws IOException {
         double sum = 0;
         boolean found = false;
-        for (String line : page.split("\n")) {
+        for (String line : (Iterable<String>) page::iterator) {
             if (line.startsWith(name) && (line.charAt(name.length()) == '{' || line.charAt(name.length()) == ' ')) {
                 // behind the labels; a time stamp may follow the value
                 sum += Double.parseDouble(line.substring(Math.max(line.indexOf('}'), name.length()) + 1).strip().split(" ")[0]);

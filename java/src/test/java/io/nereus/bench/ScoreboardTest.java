@@ -78,7 +78,7 @@ public class ScoreboardTest {
             a_count_more{success="true"} 100
             a_count 1.0
             """;
-        assertThat(Metrics.sum(page, "a_count")).isEqualTo(8);
-        assertThatThrownBy(() -> Metrics.sum(page, "b_count")).isInstanceOf(IOException.class).hasMessageContaining("b_count");
+        assertThat(Metrics.sum(page.lines(), "a_count")).isEqualTo(8);
+        assertThatThrownBy(() -> Metrics.sum(page.lines(), "b_count")).isInstanceOf(IOException.class).hasMessageContaining("b_count");
     }
 }

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /**
  * One broker of an operator: the same files and ports over any number of starts, deaths and restarts, each start a JVM
@@ -207,6 +208,17 @@ public final class BrokerProcess implements AutoCloseable {
     /** The answer of a GET on the broker's web port, whatever its status; redirects are followed. */
     public HttpResponse<String> get(String path) throws IOException, InterruptedException {
         return request("GET", path, Duration.ofSeconds(30));
+    }
+
+    /** The lines of a page on the broker's web port, as they come: with many topics it is longer than memory. To be closed. */
+    public Stream<String> lines(String path) throws IOException, InterruptedException {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(adminUrl() + path)).timeout(Duration.ofMinutes(2)).build();
+        HttpResponse<Stream<String>> answer = http.send(request, HttpResponse.BodyHandlers.ofLines());
+        if (answer.statusCode() != 200) {
+            answer.body().close();
+            throw new IOException("HTTP " + answer.statusCode() + " for " + path);
+        }
+        return answer.body();
     }
 
     /** The answer of a DELETE on the broker's web port, whatever its status; takes up to two minutes. */
