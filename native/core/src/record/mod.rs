@@ -7,8 +7,8 @@
 
 pub mod binding;
 pub mod cluster;
-pub mod commit_deltas;
-mod commit_page;
+mod commit_deltas;
+pub mod commit_page;
 pub mod cursor_index;
 pub mod cursor_page;
 pub mod cursor_root;

@@ -5,6 +5,8 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandler;
+import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -207,13 +209,12 @@ public final class BrokerProcess implements AutoCloseable {
 
     /** The answer of a GET on the broker's web port, whatever its status; redirects are followed. */
     public HttpResponse<String> get(String path) throws IOException, InterruptedException {
-        return request("GET", path, Duration.ofSeconds(30));
+        return request("GET", path, Duration.ofSeconds(30), BodyHandlers.ofString());
     }
 
     /** The lines of a page on the broker's web port, as they come: with many topics it is longer than memory. To be closed. */
     public Stream<String> lines(String path) throws IOException, InterruptedException {
-        HttpRequest request = HttpRequest.newBuilder(URI.create(adminUrl() + path)).timeout(Duration.ofMinutes(2)).build();
-        HttpResponse<Stream<String>> answer = http.send(request, HttpResponse.BodyHandlers.ofLines());
+        HttpResponse<Stream<String>> answer = request("GET", path, Duration.ofMinutes(2), BodyHandlers.ofLines());
         if (answer.statusCode() != 200) {
             answer.body().close();
             throw new IOException("HTTP " + answer.statusCode() + " for " + path);
@@ -223,18 +224,20 @@ public final class BrokerProcess implements AutoCloseable {
 
     /** The answer of a DELETE on the broker's web port, whatever its status; takes up to two minutes. */
     public HttpResponse<String> delete(String path) throws IOException, InterruptedException {
-        return request("DELETE", path, Duration.ofMinutes(2));
+        return request("DELETE", path, Duration.ofMinutes(2), BodyHandlers.ofString());
     }
 
-    private HttpResponse<String> request(String method, String path, Duration timeout) throws IOException, InterruptedException {
+    private <T> HttpResponse<T> request(String method, String path, Duration timeout, BodyHandler<T> body)
+            throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create(adminUrl() + path)).timeout(timeout)
                 .method(method, HttpRequest.BodyPublishers.noBody()).build();
-        return http.send(request, HttpResponse.BodyHandlers.ofString());
+        return http.send(request, body);
     }
 
     private String health() throws InterruptedException {
         try {
-            HttpResponse<String> answer = request("GET", "/admin/v2/brokers/health", Duration.ofSeconds(20));
+            HttpResponse<String> answer = request("GET", "/admin/v2/brokers/health", Duration.ofSeconds(20),
+                    BodyHandlers.ofString());
             return answer.statusCode() == 200 ? answer.body().strip() : "HTTP " + answer.statusCode();
         } catch (IOException notYet) {
             return notYet.toString();
