@@ -29,6 +29,7 @@ mod queue;
 mod read;
 mod reclaim;
 mod recovery;
+mod removal;
 mod rocks;
 mod roll;
 mod scan;
@@ -71,6 +72,7 @@ use crate::types::{Offset, StreamId};
 use self::group::Work;
 use self::queue::{answered, Item};
 use self::reclaim::Reclaim;
+use self::removal::Removal;
 use self::segment::Segments;
 
 /// An open journal. Dropping it stops the writer as a crash would; [`Journal::close`] ends it in order.
@@ -79,6 +81,7 @@ pub struct Journal {
     shared: Arc<lane::Shared>,
     segments: Arc<Segments>,
     reclaim: Arc<Reclaim>,
+    removal: Arc<Removal>,
     store: Arc<Embedded>,
     max_entry: usize,
 }
@@ -116,6 +119,7 @@ impl Journal {
     /// # Errors
     /// The poison, if there is one, or why the checkpoint failed; the journal is closed and nothing is lost in both cases.
     pub fn close(&self) -> BoxFuture<Result<()>> {
+        self.removal.stop();
         self.ask(Item::Close, "close of the journal")
     }
 
@@ -261,6 +265,7 @@ impl Log for Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
+        self.removal.stop();
         self.shared.queue.close(&lane::closed());
     }
 }

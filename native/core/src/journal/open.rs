@@ -15,10 +15,11 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::reclaim::Reclaim;
 use super::recovery::{recover, Recovered};
+use super::removal::Removal;
 use super::rocks::{Presence, Rocks};
 use super::roll::{Current, Roll};
 use super::scan::{Found, Scan};
-use super::segment::{SegmentHeader, Segments, HEADER_BYTES};
+use super::segment::{Fate, SegmentHeader, Segments, HEADER_BYTES};
 use super::space::Space;
 use super::state::StateTable;
 use super::stats::Counters;
@@ -120,9 +121,11 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
         bytes: options.checkpoint_bytes,
         dirty: options.checkpoint_dirty,
     };
+    let removal = Removal::new(segments.clone(), env.clone(), options.reserve_bytes);
     let reclaim = Arc::new(Reclaim::new(
         segments.clone(),
         shared.state.clone(),
+        removal.clone(),
         options.reserve_bytes,
     ));
     // So that a refusal before the first checkpoint names somebody, too.
@@ -147,6 +150,7 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
             shared,
             segments,
             reclaim,
+            removal,
             store,
             max_entry: options.max_entry,
         },
@@ -204,7 +208,7 @@ fn go_on(segments: &Segments, options: &Options, run: u64, recovered: &Recovered
     let next = recovered.next_segment;
     for stale in segments.list()?.into_iter().filter(|sequence| *sequence > next) {
         segments
-            .retire(stale, true)
+            .retire(stale, Fate::Reuse)
             .map_err(|e| Error::io("remove", segments.path(stale).display().to_string(), e))?;
     }
     let current = make(segments, options, run, next, recovered.previous_length)?;

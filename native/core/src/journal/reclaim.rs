@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::segment::{Retired, Segments};
+use super::removal::Removal;
+use super::segment::{Fate, Retired, Segments};
 use super::state::StateTable;
 use super::stats::Counters;
 use crate::error::{Error, Result};
@@ -64,6 +65,7 @@ pub struct Oldest {
 pub struct Reclaim {
     segments: Arc<Segments>,
     state: Arc<StateTable>,
+    removal: Arc<Removal>,
     /// Free bytes below which dead files go back to the file system instead of waiting for re-use.
     reserve: u64,
     /// Who needed a segment when it was last looked at: asked first, so that a look costs little.
@@ -74,10 +76,11 @@ pub struct Reclaim {
 
 impl Reclaim {
     /// For the segments of one journal; `reserve` in bytes.
-    pub fn new(segments: Arc<Segments>, state: Arc<StateTable>, reserve: u64) -> Reclaim {
+    pub fn new(segments: Arc<Segments>, state: Arc<StateTable>, removal: Arc<Removal>, reserve: u64) -> Reclaim {
         Reclaim {
             segments,
             state,
+            removal,
             reserve,
             pins: Mutex::default(),
             oldest: Mutex::new(None),
@@ -182,10 +185,12 @@ impl Reclaim {
 
     fn take_away(&self, sequence: u64, keep: bool, counters: &Counters) -> Result<Option<Holder>> {
         let uses = self.state.uses(sequence)?;
-        let retired = self.segments.retire(sequence, keep);
+        let fate = if keep { Fate::ReuseOrPutAside } else { Fate::Remove };
+        let retired = self.segments.retire(sequence, fate);
         match retired.map_err(|e| Error::io("remove", self.segments.path(sequence).display().to_string(), e))? {
             Retired::Pinned => return Ok(Some(Holder::Reader)),
             Retired::Kept => Counters::add(&counters.kept_segments, 1),
+            Retired::Aside(file) => self.removal.take(file),
             Retired::Removed => {}
         }
         self.state.forget_uses(sequence, uses.into_keys());

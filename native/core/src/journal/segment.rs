@@ -30,6 +30,7 @@ const FORMAT: u16 = 1;
 const SUFFIX: &str = "seg";
 const UNFINISHED: &str = "new";
 const FREE: &str = "free";
+const DEAD: &str = "dead";
 /// Zeros are written durably in steps of this many bytes: a large sync holds up those of the frames beside it. Measured beside a
 /// lone writer of 4 KiB: 13 ms at the 99th percentile with steps of 8 MiB, 8 ms with 1 MiB, no better with less.
 const STEP: usize = 1 << 20;
@@ -119,13 +120,26 @@ struct SharedFiles {
     retiring: Option<u64>,
 }
 
-/// What became of a dead segment.
+/// What is to become of the file of a dead segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes at once.
+    Remove,
+    /// It is kept for a later segment while there is room, and goes otherwise.
+    Reuse,
+    /// As [`Fate::Reuse`], but put aside where it would go.
+    ReuseOrPutAside,
+}
+
+/// What became of a dead segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retired {
     /// Its file is kept for a later segment.
     Kept,
     /// Its file is gone.
     Removed,
+    /// Its file waits for its removal under this name, which every start removes.
+    Aside(PathBuf),
     /// Somebody reads it: it is still there.
     Pinned,
 }
@@ -219,8 +233,10 @@ impl Segments {
     /// A dead file is re-used only if it says what its name says. After a crash in the middle of a recycling the same file may
     /// show under two names, or hold the header of the segment that it was to become.
     pub fn clean(&self, directory_id: u128) -> Result<()> {
-        for sequence in self.sequences(UNFINISHED)? {
-            self.unlink(&self.named(sequence, UNFINISHED))?;
+        for suffix in [UNFINISHED, DEAD] {
+            for sequence in self.sequences(suffix)? {
+                self.unlink(&self.named(sequence, suffix))?;
+            }
         }
         let live = self.list()?;
         for sequence in self.list_free()? {
@@ -341,9 +357,9 @@ impl Segments {
         self.disk.open(&self.path(sequence), OpenMode::ReadWrite)
     }
 
-    /// Takes a dead segment away for good: its file waits for re-use if the pool wants it and `keep` is set, and is removed
-    /// otherwise. Not while somebody reads it. Blocking; one call at a time.
-    pub fn retire(&self, sequence: u64, keep: bool) -> io::Result<Retired> {
+    /// Takes a dead segment away for good; what becomes of its file is for `fate`. Not while somebody reads it. Blocking; one call at a
+    /// time.
+    pub fn retire(&self, sequence: u64, fate: Fate) -> io::Result<Retired> {
         {
             let mut shared = self.shared.lock();
             if shared.pins.contains_key(&sequence) {
@@ -352,14 +368,15 @@ impl Segments {
             shared.retiring = Some(sequence);
             shared.open.remove(&sequence);
         }
-        let done = self.take_away(sequence, keep);
+        let done = self.take_away(sequence, fate);
         self.shared.lock().retiring = None;
         done
     }
 
-    fn take_away(&self, sequence: u64, keep: bool) -> io::Result<Retired> {
+    fn take_away(&self, sequence: u64, fate: Fate) -> io::Result<Retired> {
         let path = self.path(sequence);
-        if keep && self.pool.has_room() && self.reusable(&path, sequence).is_ok_and(|header| header.is_some()) {
+        let reuse = fate != Fate::Remove && self.pool.has_room();
+        if reuse && self.reusable(&path, sequence).is_ok_and(|header| header.is_some()) {
             self.disk.rename(&path, &self.named(sequence, FREE))?;
             // Re-used only once it is certain that its old name does not come back.
             self.disk.sync_dir(&self.directory)?;
@@ -369,12 +386,20 @@ impl Segments {
             self.disk.remove(&self.named(sequence, FREE))?;
             return Ok(Retired::Removed);
         }
-        match self.disk.remove(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+        let (done, retired) = match fate {
+            Fate::ReuseOrPutAside => {
+                let aside = self.named(sequence, DEAD);
+                (self.disk.rename(&path, &aside), Retired::Aside(aside))
+            }
+            Fate::Remove | Fate::Reuse => (self.disk.remove(&path), Retired::Removed),
+        };
+        let retired = match done {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Retired::Removed,
+            done => done.map(|()| retired)?,
+        };
+        // Put aside, it shrinks only once it is certain that its old name does not come back.
         self.disk.sync_dir(&self.directory)?;
-        Ok(Retired::Removed)
+        Ok(retired)
     }
 
     /// The header of a file that may become another segment: sound, of this format, under its own name, and of the present size.

@@ -9,4 +9,5 @@ mod flips;
 mod pins;
 mod real;
 mod recycle;
+mod removal;
 mod support;

@@ -56,11 +56,13 @@ public final class Bench {
             ledgers();
         }
         if (options.any(Part.OPEN)) {
-            Site place = site.in("open");
-            try (LedgerLevel level = new LedgerLevel(place, options.scale(), board, profiler)) {
-                level.open();
+            for (int round = 0; round < options.scale().openRounds(); round++) {
+                Site place = site.in("open");
+                try (LedgerLevel level = new LedgerLevel(place, options.scale(), board, profiler)) {
+                    level.open(round);
+                }
+                clean(place);
             }
-            clean(place);
         }
         if (options.any(Part.PUBLISH, Part.TAIL, Part.RATE, Part.BATCH, Part.CATCHUP)) {
             brokers();

@@ -164,8 +164,8 @@ final class LedgerLevel implements AutoCloseable {
     }
 
     /** Many topics made, opened, idle; a JVM for each side, whose memory nothing else has touched. Not after the others. */
-    void open() throws IOException, InterruptedException {
-        for (Side side : Side.order(0)) {
+    void open(int round) throws IOException, InterruptedException {
+        for (Side side : Side.order(round)) {
             cluster.turnTo(side);
             try (Worker fresh = worker("open-" + side.id(),
                     List.of("-Xms2g", "-Xmx2g", "-XX:+AlwaysPreTouch", "-XX:MaxDirectMemorySize=1g"))) {

@@ -39,6 +39,11 @@ record Scale(int rounds, double warmSeconds, double seconds, int holes, double a
         return backlogBytes >= 2 * GIB ? rounds : 1;
     }
 
+    /** Idle memory differs from process to process, by what allocators keep; few topics are opened once, for the time that it takes. */
+    int openRounds() {
+        return topics >= 10_000 ? rounds : 1;
+    }
+
     /** One round of measurements that are long enough for a profile. */
     Scale forProfile() {
         return new Scale(1, warmSeconds, Math.max(seconds, 8), holes, ackSeconds, topics, curve, backlogBytes, restartBytes, 1,
