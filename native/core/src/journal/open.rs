@@ -19,7 +19,7 @@ use super::removal::Removal;
 use super::rocks::{Presence, Rocks};
 use super::roll::{Current, Roll};
 use super::scan::{Found, Scan};
-use super::segment::{Fate, SegmentHeader, Segments, HEADER_BYTES};
+use super::segment::{SegmentHeader, Segments, HEADER_BYTES};
 use super::space::Space;
 use super::state::StateTable;
 use super::stats::Counters;
@@ -122,6 +122,8 @@ pub fn open(env: Env, options: Options, backend: Backend) -> Result<(Journal, La
         dirty: options.checkpoint_dirty,
     };
     let removal = Removal::new(segments.clone(), env.clone(), options.reserve_bytes);
+    // Left by the run before, or set free by this recovery: nobody waits for it.
+    segments.put_aside()?.into_iter().for_each(|file| removal.take(file));
     let reclaim = Arc::new(Reclaim::new(
         segments.clone(),
         shared.state.clone(),
@@ -208,7 +210,7 @@ fn go_on(segments: &Segments, options: &Options, run: u64, recovered: &Recovered
     let next = recovered.next_segment;
     for stale in segments.list()?.into_iter().filter(|sequence| *sequence > next) {
         segments
-            .retire(stale, Fate::Reuse)
+            .retire(stale, true)
             .map_err(|e| Error::io("remove", segments.path(stale).display().to_string(), e))?;
     }
     let current = make(segments, options, run, next, recovered.previous_length)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::removal::Removal;
-use super::segment::{Fate, Retired, Segments};
+use super::segment::{Retired, Segments};
 use super::state::StateTable;
 use super::stats::Counters;
 use crate::error::{Error, Result};
@@ -185,8 +185,7 @@ impl Reclaim {
 
     fn take_away(&self, sequence: u64, keep: bool, counters: &Counters) -> Result<Option<Holder>> {
         let uses = self.state.uses(sequence)?;
-        let fate = if keep { Fate::ReuseOrPutAside } else { Fate::Remove };
-        let retired = self.segments.retire(sequence, fate);
+        let retired = self.segments.retire(sequence, keep);
         match retired.map_err(|e| Error::io("remove", self.segments.path(sequence).display().to_string(), e))? {
             Retired::Pinned => return Ok(Some(Holder::Reader)),
             Retired::Kept => Counters::add(&counters.kept_segments, 1),

@@ -3,8 +3,8 @@
 //! A file system that hands freed blocks on to its device (discard) holds up every other sync while it does: for a segment of 128 MiB
 //! about 20 ms, and a topic of gigabytes that is deleted leaves dozens of segments. So a file shrinks in small pieces, with pauses.
 //!
-//! Promises: never more of the device's time than a share; no pause while space is short; whatever a crash or a close leaves is removed
-//! by the next start.
+//! Promises: never more of the device's time than a share; no pause while space is short; whatever a crash or a close leaves the next
+//! run removes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -67,7 +67,7 @@ impl Removal {
         }
     }
 
-    /// Leaves the rest to the next start.
+    /// Leaves the rest to the next run.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -75,7 +75,7 @@ impl Removal {
     async fn work(&self) {
         while let Some(file) = self.next() {
             if let Err(reason) = self.remove(&file).await {
-                tracing::warn!(file = %file.display(), %reason, "a dead journal segment stays until the next start");
+                tracing::warn!(file = %file.display(), %reason, "a dead journal segment stays until the next run");
             }
         }
     }
@@ -94,7 +94,10 @@ impl Removal {
         let disk = &self.env.disk;
         let file = disk.open(path, OpenMode::ReadWrite)?;
         let mut left = file.length()?;
-        while left > PIECE && !self.stopped.load(Ordering::Acquire) {
+        while left > PIECE {
+            if self.stopped.load(Ordering::Acquire) {
+                return Ok(());
+            }
             let began = self.env.clock.monotonic();
             left = left.saturating_sub(PIECE);
             file.set_length(left)?;
@@ -106,10 +109,6 @@ impl Removal {
                 self.env.clock.sleep(pause).await;
             }
         }
-        drop(file);
-        match self.stopped.load(Ordering::Acquire) {
-            true => Ok(()),
-            false => disk.remove(path),
-        }
+        disk.remove(path)
     }
 }

@@ -120,17 +120,6 @@ struct SharedFiles {
     retiring: Option<u64>,
 }
 
-/// What is to become of the file of a dead segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It goes at once.
-    Remove,
-    /// It is kept for a later segment while there is room, and goes otherwise.
-    Reuse,
-    /// As [`Fate::Reuse`], but put aside where it would go.
-    ReuseOrPutAside,
-}
-
 /// What became of a dead segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retired {
@@ -138,7 +127,7 @@ pub enum Retired {
     Kept,
     /// Its file is gone.
     Removed,
-    /// Its file waits for its removal under this name, which every start removes.
+    /// Its file waits for its removal under this name; see [`Segments::put_aside`].
     Aside(PathBuf),
     /// Somebody reads it: it is still there.
     Pinned,
@@ -217,6 +206,12 @@ impl Segments {
         self.sequences(FREE)
     }
 
+    /// The files that were put aside and wait for their removal.
+    pub fn put_aside(&self) -> Result<Vec<PathBuf>> {
+        let aside = self.sequences(DEAD)?.into_iter();
+        Ok(aside.map(|sequence| self.named(sequence, DEAD)).collect())
+    }
+
     fn sequences(&self, suffix: &str) -> Result<Vec<u64>> {
         let names = self
             .disk
@@ -233,10 +228,8 @@ impl Segments {
     /// A dead file is re-used only if it says what its name says. After a crash in the middle of a recycling the same file may
     /// show under two names, or hold the header of the segment that it was to become.
     pub fn clean(&self, directory_id: u128) -> Result<()> {
-        for suffix in [UNFINISHED, DEAD] {
-            for sequence in self.sequences(suffix)? {
-                self.unlink(&self.named(sequence, suffix))?;
-            }
+        for sequence in self.sequences(UNFINISHED)? {
+            self.unlink(&self.named(sequence, UNFINISHED))?;
         }
         let live = self.list()?;
         for sequence in self.list_free()? {
@@ -357,9 +350,9 @@ impl Segments {
         self.disk.open(&self.path(sequence), OpenMode::ReadWrite)
     }
 
-    /// Takes a dead segment away for good; what becomes of its file is for `fate`. Not while somebody reads it. Blocking; one call at a
-    /// time.
-    pub fn retire(&self, sequence: u64, fate: Fate) -> io::Result<Retired> {
+    /// Takes a dead segment away for good. With `keep` its file waits for re-use if the pool wants it, and is put aside otherwise;
+    /// without, it is removed at once. Not while somebody reads it. Blocking; one call at a time.
+    pub fn retire(&self, sequence: u64, keep: bool) -> io::Result<Retired> {
         {
             let mut shared = self.shared.lock();
             if shared.pins.contains_key(&sequence) {
@@ -368,15 +361,14 @@ impl Segments {
             shared.retiring = Some(sequence);
             shared.open.remove(&sequence);
         }
-        let done = self.take_away(sequence, fate);
+        let done = self.take_away(sequence, keep);
         self.shared.lock().retiring = None;
         done
     }
 
-    fn take_away(&self, sequence: u64, fate: Fate) -> io::Result<Retired> {
+    fn take_away(&self, sequence: u64, keep: bool) -> io::Result<Retired> {
         let path = self.path(sequence);
-        let reuse = fate != Fate::Remove && self.pool.has_room();
-        if reuse && self.reusable(&path, sequence).is_ok_and(|header| header.is_some()) {
+        if keep && self.pool.has_room() && self.reusable(&path, sequence).is_ok_and(|header| header.is_some()) {
             self.disk.rename(&path, &self.named(sequence, FREE))?;
             // Re-used only once it is certain that its old name does not come back.
             self.disk.sync_dir(&self.directory)?;
@@ -386,16 +378,15 @@ impl Segments {
             self.disk.remove(&self.named(sequence, FREE))?;
             return Ok(Retired::Removed);
         }
-        let (done, retired) = match fate {
-            Fate::ReuseOrPutAside => {
-                let aside = self.named(sequence, DEAD);
-                (self.disk.rename(&path, &aside), Retired::Aside(aside))
-            }
-            Fate::Remove | Fate::Reuse => (self.disk.remove(&path), Retired::Removed),
+        let aside = self.named(sequence, DEAD);
+        let done = match keep {
+            true => self.disk.rename(&path, &aside),
+            false => self.disk.remove(&path),
         };
         let retired = match done {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Retired::Removed,
-            done => done.map(|()| retired)?,
+            Ok(()) if keep => Retired::Aside(aside),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => Retired::Removed,
         };
         // Put aside, it shrinks only once it is certain that its old name does not come back.
         self.disk.sync_dir(&self.directory)?;

@@ -10,8 +10,6 @@ use crate::metadata::{Expected, Verdict, Write};
 use crate::record::{Key, Record, StreamProperties};
 use crate::types::Offset;
 
-const LARGE: usize = 60 << 10;
-
 fn trim(before: u64) -> HeadChange {
     HeadChange::Trim {
         epoch: epoch(1),

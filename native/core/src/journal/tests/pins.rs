@@ -17,7 +17,6 @@ use crate::error::ErrorCode;
 use crate::journal::{Journal, ModelBackend, Options};
 use crate::types::Offset;
 
-const LARGE: usize = 60 << 10;
 /// Far more than any machine needs; only a wrong test waits so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 

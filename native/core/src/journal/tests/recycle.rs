@@ -14,7 +14,6 @@ use crate::journal::segment::Segments;
 use crate::journal::{Found, Holder, Journal, Oldest, Scan};
 use crate::types::Offset;
 
-const LARGE: usize = 60 << 10;
 /// Segments that one run may have: what a checkpoint sets free and what it covers, the one written, the next, and one that is kept.
 const FLAT: usize = 8;
 
@@ -30,24 +29,15 @@ fn trim(journal: &Journal, world: &mut World, n: u128, epoch_: u64, before: u64)
 /// Appends large entries and trims all but the last few, as a consumer that keeps up does. Answers the end.
 fn consume(world: &mut World, journal: &Arc<Journal>, n: u128, from: u64, count: u64) -> u64 {
     for offset in from..from + count {
-        committed(world.append(journal, stream(n), offset, &large(n, offset)), offset);
+        committed(
+            world.append(journal, stream(n), offset, &large(stream(n), offset)),
+            offset,
+        );
         if offset % 16 == 15 {
             trim(journal, world, n, 1, offset - 4);
         }
     }
     from + count
-}
-
-fn large(n: u128, offset: u64) -> Vec<u8> {
-    let mut entry = entry(stream(n), offset);
-    entry.resize(LARGE, offset as u8);
-    entry
-}
-
-fn files(world: &World, suffix: &str) -> Vec<std::path::PathBuf> {
-    let mut paths = world.disk.paths();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == suffix));
-    paths
 }
 
 /// A world whose journal goes on in a re-used segment: its number, and the end of stream 1.
@@ -377,7 +367,13 @@ fn live(
         for offset in expectation.end..expectation.end + 1 + random.below(4) {
             match world
                 .executor
-                .run(send(journal, stream(n), expectation.epoch, offset, &large(n, offset)))
+                .run(send(
+                    journal,
+                    stream(n),
+                    expectation.epoch,
+                    offset,
+                    &large(stream(n), offset),
+                ))
                 .unwrap()
             {
                 AppendOutcome::Committed { .. } => expectation.end += 1,
@@ -436,7 +432,11 @@ fn check(world: &mut World, journal: &Arc<Journal>, model: &mut BTreeMap<u128, E
                 Err(error) => panic!("seed {seed}, stream {n}: {error}"),
             };
             for (read, offset) in slice.entries.iter().zip(commit.start.get()..) {
-                assert_eq!(read.entry, large(*n, offset), "seed {seed}: stream {n} at {offset}");
+                assert_eq!(
+                    read.entry,
+                    large(stream(*n), offset),
+                    "seed {seed}: stream {n} at {offset}"
+                );
             }
         }
     }

@@ -43,6 +43,23 @@ pub fn segment_path(sequence: u64) -> PathBuf {
     Path::new("/data/journal").join(format!("{sequence:016x}.seg"))
 }
 
+/// Paths of the journal's files that end like this.
+pub fn files(world: &World, suffix: &str) -> Vec<PathBuf> {
+    let mut paths = world.disk.paths();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == suffix));
+    paths
+}
+
+/// Bytes of a [`large`] entry.
+pub const LARGE: usize = 60 << 10;
+
+/// An entry of which a few dozen fill a segment.
+pub fn large(stream: StreamId, offset: u64) -> Vec<u8> {
+    let mut large = entry(stream, offset);
+    large.resize(LARGE, offset as u8);
+    large
+}
+
 impl World {
     pub fn new(seed: u64) -> World {
         World {
