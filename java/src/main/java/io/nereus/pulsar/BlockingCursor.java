@@ -35,6 +35,10 @@ abstract class BlockingCursor implements ManagedCursor {
     /** Whether this is the thread on which callbacks come: whoever blocked here would wait for itself. */
     abstract boolean isOnExecutor();
 
+    /** The search of {@link #asyncFindNewestMatching}, within its bounds of now; it begins when it is run. */
+    abstract Runnable search(FindPositionConstraint constraint, Predicate<Entry> condition, Position startPosition,
+                             Position endPosition, FindEntryCallback callback, Object ctx);
+
     private <T> T result(CompletableFuture<T> future, String what) throws InterruptedException, ManagedLedgerException {
         Waiting.checkCanWait(future, what, isOnExecutor());
         return Waiting.forResult(future, what);
@@ -250,7 +254,7 @@ abstract class BlockingCursor implements ManagedCursor {
             throws InterruptedException, ManagedLedgerException {
         checkCanRead();
         CompletableFuture<Position> found = new CompletableFuture<>();
-        asyncFindNewestMatching(constraint, condition, new FindEntryCallback() {
+        search(constraint, condition, null, null, new FindEntryCallback() {
             @Override
             public void findEntryComplete(Position position, Object ctx) {
                 found.complete(position);
@@ -261,7 +265,7 @@ abstract class BlockingCursor implements ManagedCursor {
                                         Object ctx) {
                 found.completeExceptionally(exception);
             }
-        }, null);
+        }, null).run();
         return Waiting.forOutcome(found);
     }
 

@@ -397,12 +397,18 @@ class NereusManagedCursor extends CursorQueries {
     public void asyncFindNewestMatching(FindPositionConstraint constraint, Predicate<Entry> condition,
                                         Position startPosition, Position endPosition, FindEntryCallback callback,
                                         Object ctx, boolean isFindFromLedger) {
+        CallerTask.after(search(constraint, condition, startPosition, endPosition, callback, ctx));
+    }
+
+    @Override
+    Runnable search(FindPositionConstraint constraint, Predicate<Entry> condition, Position startPosition,
+                    Position endPosition, FindEntryCallback callback, Object ctx) {
         boolean active = constraint == FindPositionConstraint.SearchActiveEntries;
         long first = active ? progress.backlogStart() : ledger.trimOffset();
         long start = startPosition == null ? first : Math.max(first, entryAt(startPosition));
         long committed = ledger.committedEnd();
         long end = endPosition == null ? committed : Math.min(committed, ledger.offset(endPosition) + 1);
-        FindNewestOp.start(ledger, new AckState.Range(start, end),
+        return () -> FindNewestOp.start(ledger, new AckState.Range(start, end),
                 active ? FindNewestOp.FirstEntry.MUST_MATCH : FindNewestOp.FirstEntry.ORDINARY, condition, callback,
                 ctx);
     }

@@ -4,8 +4,11 @@ import static org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint
 import static org.apache.bookkeeper.mledger.ManagedCursor.FindPositionConstraint.SearchAllAvailableEntries;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.netty.channel.DefaultEventLoop;
 import io.netty.util.ReferenceCounted;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Predicate;
 import org.apache.bookkeeper.mledger.Entry;
@@ -64,6 +67,33 @@ public class FindNewestContractTest extends ContractTest {
             }
         }
         assertThat(cursor.getReadPosition().getEntryId()).as("a search moves nothing").isZero();
+    }
+
+    /** Otherwise a seek by time is answered before its consumers hear that they are disconnected. Stock searches in the caller. */
+    @Test
+    public void aSearchAskedForOnAnEventLoopIsAnsweredAfterTheTaskThatAsked() throws Exception {
+        ManagedLedger ledger = ledger(Storage.NEREUS);
+        ManagedCursor cursor = Reads.earliest(ledger, "sub");
+        List<Position> positions = Ledgers.addMany(ledger, 10);
+        DefaultEventLoop loop = new DefaultEventLoop();
+        try {
+            Answer<Position> answer = new Answer<>();
+            CountDownLatch answered = new CountDownLatch(1);
+            boolean early = loop.submit(() -> {
+                cursor.asyncFindNewestMatching(SearchAllAvailableEntries, entry -> {
+                    entry.release();
+                    answered.countDown();
+                    return true;
+                }, Answer.found(answer), null);
+                return answered.await(300, TimeUnit.MILLISECONDS);   // long enough for a search that does not wait
+            }).get(20, TimeUnit.SECONDS);
+            assertThat(early).isFalse();
+            assertThat(answer.get()).isEqualTo(positions.get(9));
+            assertThat(loop.submit(() -> cursor.findNewestMatching(Reads.numberAtMost(4))).get(20, TimeUnit.SECONDS))
+                .as("a caller that waits is answered in the same task").isEqualTo(positions.get(4));
+        } finally {
+            loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+        }
     }
 
     @Test(dataProvider = "storages", dataProviderClass = Storages.class)
